@@ -1,0 +1,47 @@
+#include "ir/error.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace sinter {
+namespace {
+std::string& bug_context() {
+  static std::string context;
+  return context;
+}
+}  // namespace
+
+std::string quoted(std::string_view text, size_t limit) {
+  std::string out = "\"";
+  const size_t n = text.size();
+  for (size_t i = 0; i < n; ++i) {
+    if (n > limit && i == limit / 2) {
+      out += "...";
+      i = n - limit / 2;
+    }
+    const unsigned char c = static_cast<unsigned char>(text[i]);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += static_cast<char>(c);
+    } else if (c < 0x20 || c >= 0x7f) {
+      out += fmt::format("\\x{:02x}", c);
+    } else if (c == '/' && !out.empty() && out.back() == '*') {
+      out += "\\/";  // never ends a comment
+    } else if (c == '?' && !out.empty() && out.back() == '?') {
+      out += "\\?";
+    } else {
+      out += static_cast<char>(c);
+    }
+  }
+  return out + "\"";
+}
+
+void set_bug_context(std::string context) { bug_context() = std::move(context); }
+
+void bug(const char* file, int line, const std::string& what) {
+  fmt::print(stderr, "sinter: a bug of ours at {}:{}: {}\n{}\n", file, line, what, bug_context());
+  std::fflush(nullptr);
+  std::_Exit(5);
+}
+
+}  // namespace sinter
