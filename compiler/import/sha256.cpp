@@ -58,8 +58,8 @@ void compress(std::array<uint32_t, 8>& state, const unsigned char* block) {
     const uint32_t a = v[0], e = v[4];
     const uint32_t choose = (e & v[5]) ^ (~e & v[6]);
     const uint32_t majority = (a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]);
-    const uint32_t t1 = v[7] + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + choose +
-                        kConstants.round[i] + w[i];
+    const uint32_t t1 =
+        v[7] + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + choose + kConstants.round[i] + w[i];
     const uint32_t t2 = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + majority;
     v = {t1 + t2, a, v[1], v[2], v[3] + t1, e, v[5], v[6]};
   }
