@@ -180,6 +180,17 @@ SINTER_INLINE void mac_row(Tile<OB, 1>& acc, const float* x, const float* w, std
   acc = part[0];
 }
 
+// A number as a type, for tiles whose size is a parameter of a lambda: tile(Int<7>(), …).
+template <int N>
+using Int = std::integral_constant<int, N>;
+
+// The first `lanes` lanes, 1 to kLanes; a constant kLanes makes them load and store.
+SINTER_INLINE f32v load_lanes(const float* p, int lanes) { return lanes == kLanes ? load(p) : load_n(p, lanes); }
+SINTER_INLINE void store_lanes(float* p, f32v v, int lanes) {
+  if (lanes == kLanes) store(p, v);
+  else store_n(p, v, lanes);
+}
+
 }  // namespace sinter::SINTER_ISA
 
 #endif  // SINTER_MAC_H_
