@@ -103,7 +103,8 @@ class Importer {
   std::map<std::string, Dim> named_dims_;    // dim_param -> its one Dim
   std::vector<std::string> free_dim_names_;  // for messages
   int64_t node_count_ = 0;
-  int speculative_ = 0;  // > 0: inside a body, whose types only its node's infer can decide
+  int speculative_ = 0;     // > 0: inside a body, whose types only its node's infer can decide
+  bool speculate_ = false;  // infer there too, as far as it goes: only old opsets' upgrades ask for types
 };
 
 std::string normal_domain(const std::string& domain);  // "ai.onnx" -> ""

@@ -74,8 +74,9 @@ void Importer::read_opsets() {
       refuse("two opset versions of domain {}", sinter::quoted(domain));
   }
   if (model_.ir_version() < 3 && opsets_.empty()) opsets_[""] = 1;  // there were no opsets yet
-  auto check = [](const Opsets& opsets) {
+  auto check = [this](const Opsets& opsets) {
     const auto it = opsets.find("");
+    if (it != opsets.end() && it->second < 21) speculate_ = true;
     if (it != opsets.end() && (it->second < 1 || it->second > kNewestOpset))
       refuse("opset {} is not supported: 1 to {} are", it->second, kNewestOpset);
   };

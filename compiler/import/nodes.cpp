@@ -274,6 +274,10 @@ Draft Importer::draft(Scope& scope, const NodeProto& n) {
   while (!d.inputs.empty() && !d.inputs.back()) d.inputs.pop_back();
   for (const std::string& o : n.output())
     d.outputs.push_back(!o.empty() && scope.awaited.count(o) ? own(scope, o) : nullptr);
+  int named = 0;
+  for (int i = 0; i < n.output_size(); ++i)
+    if (!n.output(i).empty()) named = i + 1;
+  d.outputs.resize(static_cast<size_t>(named));
   std::set<std::string> seen;
   for (const AttributeProto& given : n.attribute()) {
     const std::string& name = given.name();
@@ -330,6 +334,10 @@ void Importer::emit(Scope& scope, Draft& d) {
   std::vector<std::unique_ptr<Graph>> bodies;
   for (const auto& [name, body] : d.graphs) bodies.push_back(import_body(scope, *body, d));
   const Op* op = op_for(d);
+  if (d.domain.empty() && (d.op == "If" || d.op == "Loop" || d.op == "Scan") && !bodies.empty()) {
+    const size_t count = bodies[0]->outputs.size() - (d.op == "Loop" && !bodies[0]->outputs.empty() ? 1 : 0);
+    if (d.outputs.size() < count) d.outputs.resize(count);
+  }
   // Outputs that must be there are made even if nobody wants them; ops with any number of outputs may count
   // them, so all are made.
   for (size_t i = 0; i < d.outputs.size(); ++i)
@@ -355,6 +363,7 @@ void Importer::try_infer(Graph& g, Node& node) {
     if (problem_count_ && !node.bodies.empty()) return;  // bodies may be broken
     return infer(g, node);
   }
+  if (!speculate_) return;
   try {
     infer(g, node);
   } catch (const Refusal&) {  // the node around the body will infer again, and then it counts
