@@ -85,6 +85,14 @@ inline std::string difference(const Tensor& got, const Tensor& want, Tolerance t
   return "";
 }
 
+// `t` as `dtype`: some test data keep bfloat16 as the uint16 of its bits.
+inline Tensor stored_as(const Tensor& t, DType dtype) {
+  if (t.dtype() != DType::kU16 || dtype != DType::kBF16) return t;
+  Tensor out(dtype, t.shape());
+  std::copy(t.as<uint16_t>(), t.as<uint16_t>() + t.size(), reinterpret_cast<uint16_t*>(out.mutable_data()));
+  return out;
+}
+
 // Graph inputs of a data set: the k-th file is the k-th input, initializers among the inputs included.
 inline std::map<std::string, std::vector<int64_t>> shapes(const std::vector<std::string>& names,
                                                           const std::vector<Tensor>& inputs) {
