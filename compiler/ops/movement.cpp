@@ -127,21 +127,23 @@ namespace {
 // ONNX names INT_MAX (and its like) for "to the end"; positions beyond any tensor are clamped early so that
 // sums with extents don't overflow.
 constexpr int64_t kFar = INT32_MAX;
-constexpr int64_t kLongestStep = int64_t{1} << 40;  // longer than any axis
+constexpr int64_t kLongest = int64_t{1} << 40;  // longer than any axis
 
 // The position counted from the front, before clamping.
-std::optional<Dim> from_front(const Dim& extent, const Dim& at) {
+std::optional<Dim> from_front(const Dim& extent, const Dim& given) {
+  const Dim at = given.is_static() ? Dim(std::clamp(given.value(), -kLongest, kLongest)) : given;
   if (at.lo() >= 0) return at;
   if (at.hi() < 0)
     return at.is_static() && at.value() <= -kFar && !extent.is_static() ? Dim(-1) : at + extent;
   // -1 at the least, and only where the axis is empty: counting from the end makes no difference.
-  if (at.lo() >= -1 && provably_le(extent, at + 1)) return max(at, 0);
+  if (at.lo() >= -1 && provably_le(extent, at + 1)) return at;
   return std::nullopt;
 }
 
 // Into [lo, hi]; hi where hi < lo (an empty axis read backwards).
 Dim clamp(const Dim& at, const Dim& lo, const Dim& hi) {
   if (at.is_static() && !hi.is_static() && at.value() >= kFar) return hi;
+  if (provably_le(at, hi) && provably_le(lo, hi)) return max(at, lo);
   return min(max(at, lo), hi);
 }
 
@@ -156,7 +158,7 @@ std::optional<Dim> slice_start(const Dim& extent, const Dim& start, int64_t step
 std::optional<Dim> slice_extent(const Dim& extent, const Dim& start, const Dim& end, int64_t step) {
   const auto first = slice_start(extent, start, step), at = from_front(extent, end);
   if (!first || !at) return std::nullopt;
-  step = std::clamp(step, -kLongestStep, kLongestStep);
+  step = std::clamp(step, -kLongest, kLongest);
   if (step > 0) return max(ceildiv(clamp(*at, 0, extent) - *first, step), 0);
   return max(ceildiv(*first - clamp(*at, -1, extent - 1), -step), 0);
 }
@@ -202,7 +204,7 @@ std::optional<StridedRead> read_slice(const Node& n, const Shape& in) {
     if (!first) return std::nullopt;
     r.offset = r.offset + *first * r.strides[axis];
     // A step longer than the axis visits one element: the stride is never used.
-    const int64_t longest = in[axis].is_static() ? std::max<int64_t>(in[axis].value(), 1) : kLongestStep;
+    const int64_t longest = in[axis].is_static() ? std::max<int64_t>(in[axis].value(), 1) : kLongest;
     const bool far = steps[k].value() >= longest || steps[k].value() <= -longest;
     r.strides[axis] = far ? Dim(0) : r.strides[axis] * steps[k];
   }
