@@ -9,6 +9,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "ops/movement.h"
 #include "ops/op.h"
 
 namespace sinter {
@@ -59,7 +60,7 @@ std::vector<bool> reduced_axes(const Inference& x, bool keepdims) {
   const size_t rank = x.shape(0).size();
   const std::vector<bool> all(rank, true), none(rank, false);
   const bool noop = x.attributes().integer("noop_with_empty_axes", 0) != 0;
-  if (!x.has(1)) return noop ? none : all;
+  if (own_inputs(x) < 2 || !x.has(1)) return noop ? none : all;
   x.require(x.dtype(1) == DType::kI64, "axes are not int64");
   x.require(x.rank(1) == 1, "axes are not a list");
   if (const auto axes = x.integers(1)) return axes->empty() ? (noop ? none : all) : mask_of(x, *axes);
@@ -67,7 +68,7 @@ std::vector<bool> reduced_axes(const Inference& x, bool keepdims) {
   if (count.is(static_cast<int64_t>(rank)) && count.lo() > 0) return all;
   const bool ones = std::all_of(x.shape(0).begin(), x.shape(0).end(), [](const Dim& d) { return d.is(1); });
   if (ones && keepdims && count.lo() > 0) return all;
-  x.fail("the axes must be known at compile time");
+  fail_unknown(x, 1, "axes");
 }
 
 // Contents where a small integer tensor is reduced to one element.
