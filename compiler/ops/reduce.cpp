@@ -75,15 +75,17 @@ std::vector<bool> reduced_axes(const Inference& x, bool keepdims) {
 void propagate(Inference& x, Kind kind) {
   const bool known = kind == Kind::kSum || kind == Kind::kProd || kind == Kind::kMax || kind == Kind::kMin;
   if (!known || !is_integer(x.dtype(0)) || !product(x.out[0].type.shape).is(1)) return;
-  const auto e = x.elements(0);
+  auto e = x.elements(0);
   if (!e || e->empty() || e->size() > static_cast<size_t>(Fact::kMaxElements)) return;
+  // Numbers before symbols, so that max(2, N, 3) becomes max(3, N).
+  std::stable_partition(e->begin(), e->end(), [](const Dim& d) { return d.is_static(); });
   Dim d = (*e)[0];
   for (size_t i = 1; i < e->size(); ++i) {
     const Dim& next = (*e)[i];
-    d = kind == Kind::kSum    ? d + next
-        : kind == Kind::kProd ? d * next
-        : kind == Kind::kMax  ? max(d, next)
-                              : min(d, next);
+    if (kind == Kind::kSum) d = d + next;
+    if (kind == Kind::kProd) d = d * next;
+    if (kind == Kind::kMax) d = max(d, next);
+    if (kind == Kind::kMin) d = min(d, next);
   }
   x.out[0].elements = {d};
 }
