@@ -45,6 +45,8 @@ class Code {
     p_.blank();
     run();
     error_text();
+    p_.blank();
+    p_.line("#include \"sinter/simd_end.h\"");
     return text_ + p_.text();
   }
 
@@ -101,7 +103,9 @@ class Code {
   void includes() {
     p_.line("#include \"{}.h\"", o_.name);
     p_.blank();
-    // The words come first: they switch the instruction set on for the rest of this file.
+    // Standard headers before the words: those switch the instruction set on for what follows.
+    p_.line("#include <limits>");
+    p_.blank();
     p_.line("#include \"sinter/simd_{}.h\"", target_.isa);
     std::set<std::string> headers = {"sinter/status.h"};
     for (const Layer& l : plan_.layers) headers.insert(l.includes.begin(), l.includes.end());
@@ -109,7 +113,6 @@ class Code {
         !g_.symbols->all().empty())
       headers.insert("sinter/dims.h");
     for (const std::string& h : headers) p_.line("#include \"{}\"", h);
-    p_.line("#include <limits>");
     p_.blank();
   }
 
@@ -375,6 +378,10 @@ std::map<std::string, std::string> code_files(const Graph& g, const Plan& plan, 
   return {{o.name + ".cpp", Code(g, plan, target, o).text()}};
 }
 
-std::vector<std::string> reserved_function_names() { return {std::begin(kWords), std::end(kWords)}; }
+std::vector<std::string> reserved_function_names() {
+  std::vector<std::string> names(std::begin(kWords), std::end(kWords));
+  for (const ScalarFn& f : scalar_fns()) names.emplace_back(f.name);
+  return names;
+}
 
 }  // namespace sinter

@@ -46,6 +46,7 @@ class Importer {
   static constexpr int kMaxDepth = 32;
   static constexpr int64_t kMaxNodes = 1'000'000;
   static constexpr size_t kMaxProblems = 100;
+  static constexpr int64_t kFoldLimit = 4096;  // elements
 
   // model.cpp
   void read_opsets();
@@ -76,7 +77,8 @@ class Importer {
   void emit(Scope& scope, Draft& draft);
   const Op* op_for(const Draft& draft) const;
   std::unique_ptr<Graph> import_body(Scope& scope, const onnx::GraphProto& body, const Draft& draft);
-  void try_infer(Graph& graph, Node& node);
+  bool try_infer(Graph& graph, Node& node);
+  void fold(Graph& graph, Node& node);
 
   // functions.cpp
   const onnx::FunctionProto* function_for(const std::string& domain, const std::string& name,
@@ -103,7 +105,8 @@ class Importer {
   std::map<std::string, Dim> named_dims_;    // dim_param -> its one Dim
   std::vector<std::string> free_dim_names_;  // for messages
   int64_t node_count_ = 0;
-  int speculative_ = 0;  // > 0: inside a body, whose types only its node's infer can decide
+  int speculative_ = 0;     // > 0: inside a body, whose types only its node's infer can decide
+  bool speculate_ = false;  // infer there too, as far as it goes: only old opsets' upgrades ask for types
 };
 
 std::string normal_domain(const std::string& domain);  // "ai.onnx" -> ""

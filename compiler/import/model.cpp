@@ -74,8 +74,9 @@ void Importer::read_opsets() {
       refuse("two opset versions of domain {}", sinter::quoted(domain));
   }
   if (model_.ir_version() < 3 && opsets_.empty()) opsets_[""] = 1;  // there were no opsets yet
-  auto check = [](const Opsets& opsets) {
+  auto check = [this](const Opsets& opsets) {
     const auto it = opsets.find("");
+    if (it != opsets.end() && it->second < 21) speculate_ = true;
     if (it != opsets.end() && (it->second < 1 || it->second > kNewestOpset))
       refuse("opset {} is not supported: 1 to {} are", it->second, kNewestOpset);
   };
@@ -91,6 +92,8 @@ void Importer::read_dim_options() {
   for (const DimOption& o : options_.dims) {
     if (o.lo < 0 || o.hi < o.lo || o.step < 1)
       refuse("--dim {}: {}..{}:{} is no range", sinter::quoted(o.name), o.lo, o.hi, o.step);
+    if (o.hi / o.step * o.step < o.lo)
+      refuse("--dim {}: no multiple of {} lies in {}..{}", sinter::quoted(o.name), o.step, o.lo, o.hi);
     if (!dim_options_.emplace(o.name, &o).second) refuse("--dim {} is given twice", sinter::quoted(o.name));
   }
 }
@@ -103,8 +106,7 @@ Dim Importer::free_dim(const std::string& name, const std::string& origin, const
     return Dim(graph_->symbols->fresh(name, {1, Interval::kUnbounded}, origin));
   }
   const int64_t step = option->step;
-  const int64_t lo = (option->lo + step - 1) / step, hi = option->hi / step;
-  if (lo > hi) refuse("--dim {}: no multiple of {} lies in the range", sinter::quoted(option->name), step);
+  const int64_t lo = option->lo / step + (option->lo % step != 0), hi = option->hi / step;
   if (lo == hi) return Dim(lo * step);
   if (step == 1) return Dim(graph_->symbols->fresh(name, {lo, hi}, origin));
   return Dim(step) * Dim(graph_->symbols->fresh(fmt::format("{}/{}", name, step), {lo, hi}, origin));
@@ -182,7 +184,8 @@ void Importer::add_inputs(Scope& scope) {
 
 void Importer::add_input(Scope& scope, const ValueInfoProto& info) {
   const std::string& name = info.name();
-  if (!info.type().has_tensor_type()) refuse("only tensors are supported");
+  if (!info.type().has_tensor_type())
+    refuse("sequences, maps, optionals and sparse tensors are not supported");
   const auto& declared = info.type().tensor_type();
   const DType dtype = dtype_of_onnx(declared.elem_type());
   if (dtype == DType::kUndefined) refuse("element type {} is unknown", declared.elem_type());
@@ -216,7 +219,7 @@ void Importer::add_input(Scope& scope, const ValueInfoProto& info) {
     fits = t.shape()[i] >= r.lo && t.shape()[i] <= r.hi;
   }
   if (!fits)
-    refuse("--const gives {}{}, the model wants {}", sinter::name_of(t.dtype()),
+    refuse("--const {} gives {}{}, the model wants {}", sinter::quoted(name), sinter::name_of(t.dtype()),
            text(Shape(t.shape().begin(), t.shape().end())), text(type));
   Value* v = graph_->add_constant(name, t);
   v->origin = v->name;
@@ -239,7 +242,8 @@ void Importer::check_options() {
 
 void Importer::check_output(const ValueInfoProto& info, const Value& v) {
   if (v.type.dtype == DType::kUndefined || !info.has_type()) return;
-  if (!info.type().has_tensor_type()) refuse("only tensors are supported");
+  if (!info.type().has_tensor_type())
+    refuse("sequences, maps, optionals and sparse tensors are not supported");
   const auto& declared = info.type().tensor_type();
   const DType dtype = dtype_of_onnx(declared.elem_type());
   if (declared.elem_type() != 0 && dtype != v.type.dtype)

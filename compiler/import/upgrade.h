@@ -43,13 +43,15 @@ class Rewrite {
   const TensorType* type(const Value* v) const;  // null where it isn't known (yet)
   Value* constant(Tensor data, const std::string& suffix);
   Value* constant(const std::vector<int64_t>& values, const std::string& suffix);
+  // A scalar of the type of `like`.
+  Value* constant_like(float value, Value* like, const std::string& suffix);
   // A node before this one; its single output.
   Value* before(const std::string& op, std::vector<Value*> inputs, Attributes attributes = {});
   // The node's output i becomes a new Value, to be turned into the old one by a node behind: returns {new,
   // old}.
   std::pair<Value*, Value*> divert(size_t i);
   void then(const std::string& op, std::vector<Value*> inputs, Value* output, Attributes attributes = {});
-  // Attribute `name` moves to input i as an int64 list (or scalar); nothing where it is absent.
+  // Attribute `name` moves to input i as an int64 list (or a scalar); nothing where it is absent.
   void attribute_to_input(const std::string& name, size_t i);
   [[noreturn]] void fail(const std::string& why) const;
 

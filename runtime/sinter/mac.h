@@ -13,6 +13,8 @@
 //   AVX2      1x12  2x6   3x4  4x3     16 registers
 //   SSE4.2    1x12  2x6   3x3  4x2     16 registers, one more for each product
 //   NEON      1x15  2x10  3x7  4x5     32 registers: OB*T + OB + T (x by lane) <= 32
+//                                      modelled best: Cortex-A72 and A76 2x10 (99 %), A53 and A55 4x5, 3x7
+//                                      (62-66 %)
 // AVX-512 and AVX2 need 8 to 10 sums in flight to be busy, NEON 4 (Cortex-A53) to 8 (A76).
 #ifndef SINTER_MAC_H_
 #define SINTER_MAC_H_
@@ -178,6 +180,17 @@ SINTER_INLINE void mac_row(Tile<OB, 1>& acc, const float* x, const float* w, std
   if constexpr (kChains >= 4) detail::fold<2>(part);
   detail::fold<1>(part);
   acc = part[0];
+}
+
+// A number as a type, for tiles whose size is a parameter of a lambda: tile(Int<7>(), …).
+template <int N>
+using Int = std::integral_constant<int, N>;
+
+// The first `lanes` lanes, 1 to kLanes; a constant kLanes makes them load and store.
+SINTER_INLINE f32v load_lanes(const float* p, int lanes) { return lanes == kLanes ? load(p) : load_n(p, lanes); }
+SINTER_INLINE void store_lanes(float* p, f32v v, int lanes) {
+  if (lanes == kLanes) store(p, v);
+  else store_n(p, v, lanes);
 }
 
 }  // namespace sinter::SINTER_ISA

@@ -183,7 +183,7 @@ SINTER_INLINE V erf(V x) {
   q = detail::horner(q, u, 0.025810411f);
   q = detail::horner(q, u, -0.019628f);
   q = detail::horner(q, u, 0.008922421f);
-  q = detail::horner(q, u, 0.9981371f);
+  q = detail::horner(q, u, 0.99813716f);  // one unit above the fit, so that the end reaches 1
   return select(lt(t, splat<V>(1.0f)), mul(p, x), detail::copy_sign(min(q, splat<V>(1.0f)), x));
 }
 

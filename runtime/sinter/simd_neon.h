@@ -12,8 +12,9 @@
 
 #include <arm_neon.h>
 
-// g++ schedules before it allocates registers and so makes the 3x7 tiles of mac.h, which just fit, spill;
-// code written as a schedule, as those tiles are, loses a fifth of its speed.
+// g++ schedules before it allocates registers, which makes the tiles of mac.h that just fit spill: a 3x7 tile
+// ran at 47 % of the FMA peak on a modelled Cortex-A53 with that pass and at 62 % without it (4x5 53 and 62
+// %, 2x10 55 and 59 %); on a Cortex-A76 the difference is below 4 % either way.
 #if !defined(__clang__)
 #pragma GCC optimize("no-schedule-insns")
 #endif

@@ -1,0 +1,19 @@
+// Matrix products for eval: f32 and f64 by OpenBLAS, integers by plain loops that wrap.
+#pragma once
+#include <cstdint>
+
+#include "ir/tensor.h"
+
+namespace sinter {
+
+// c[m,n] = op(a)[m,k] * op(b)[k,n], all row-major; op transposes where asked (then a is stored [k,m], b
+// [n,k]). lda, ldb, ldc are the strides between rows, in elements. T: float, double, or an integer type.
+template <class T>
+void multiply(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda,
+              const T* b, int64_t ldb, T* c, int64_t ldc);
+
+// The dtype in which contractions of `t` are computed: f16 and bf16 in f32, all others in themselves.
+inline DType contraction_dtype(DType t) { return t == DType::kF16 || t == DType::kBF16 ? DType::kF32 : t; }
+inline Tensor converted_if(const Tensor& t, DType to) { return !t || t.dtype() == to ? t : t.converted(to); }
+
+}  // namespace sinter
