@@ -304,7 +304,7 @@ int verify(const Options& o) {
   for (const Case& c : cases) {
     auto it =
         std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return same_shapes(*g[0], c); });
-    if (it == groups.end()) it = groups.insert(groups.end(), {});
+    if (it == groups.end()) it = groups.emplace(groups.end());
     it->push_back(&c);
   }
   bool ok = true;
