@@ -139,7 +139,7 @@ Objects compile_sources(const fs::path& dir, const std::string& name, const Tool
     if (assembly && !runner) continue;  // weights are measured as bytes
     const fs::path object = folder / (source.stem().string() + ".o");
     std::vector<std::string> c = tc.compile;
-    if (is_runner) c.push_back("-O1");  // not the net's code: quick to compile counts
+    if (is_runner) c.push_back(measure ? "-O1" : "-O0");  // not the net's code: quick to compile counts
     if (measure && !assembly && !is_runner) c.push_back("-fcallgraph-info=su");
     c.insert(c.end(), {"-I" + dir.string(), "-c", source.string(), "-o", object.string()});
     commands.push_back(std::move(c));
