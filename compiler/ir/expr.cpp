@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <limits>
 #include <type_traits>
 
@@ -63,14 +64,19 @@ int node_count(const Expr& e) {
   return n;
 }
 
-ExprPtr rewrite_leaves(const ExprPtr& e, const std::function<ExprPtr(const Expr&)>& f) {
-  if (e->args.empty()) {
-    ExprPtr r = f(*e);
-    return r ? r : e;
-  }
-  Expr copy = *e;
-  for (ExprPtr& a : copy.args) a = rewrite_leaves(a, f);
-  return make(std::move(copy));
+ExprPtr rewrite_leaves(const ExprPtr& root, const std::function<ExprPtr(const Expr&)>& f) {
+  std::map<const Expr*, ExprPtr> done;  // shared subtrees stay shared
+  std::function<ExprPtr(const ExprPtr&)> visit = [&](const ExprPtr& e) -> ExprPtr {
+    if (auto it = done.find(e.get()); it != done.end()) return it->second;
+    if (e->args.empty()) {
+      ExprPtr r = f(*e);
+      return done[e.get()] = r ? r : e;
+    }
+    Expr copy = *e;
+    for (ExprPtr& a : copy.args) a = visit(a);
+    return done[e.get()] = make(std::move(copy));
+  };
+  return visit(root);
 }
 
 std::vector<int64_t> broadcast_shape(const std::vector<std::vector<int64_t>>& shapes) {
