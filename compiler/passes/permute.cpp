@@ -252,6 +252,8 @@ void permute_node(Graph& g, Node& n, const Perm& perm) {
     gather->sources = n.sources;
   } else if (is("Flatten") || is("Reshape")) {
     std::vector<Node*> users = n.outputs[0]->users;
+    n.outputs[0]->origin.clear();  // its elements are in another order now
+    n.outputs[0]->perm.clear();
     const Shape in = n.inputs[0]->type.shape;  // still the original one: the caller sets inputs afterwards
     for (Node* u : users) {
       const Value* w = u->inputs[1];
