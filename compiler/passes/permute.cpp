@@ -326,8 +326,7 @@ void permute_reshape(Graph& g, Node& n, const Arrangement& a) {
     const Value* w = u->inputs[1];
     g.set_input(u, 1, g.add_constant(w->name + "/permuted", permuted_rows(*w->data, in, a.perm(in.size()))));
   }
-  if (const auto target = reshape_target(from, out); is_op(&n, "Reshape") && target)
-    g.set_input(&n, 1, constant_integers(g, n.name + "/shape", *target));
+  if (const auto target = reshape_target(from, out); is_op(&n, "Reshape") && target) become_reshape(g, n, *target);
 }
 
 }  // namespace
