@@ -65,7 +65,7 @@ const ScalarFn kTable[] = {
      [](I x) { return int_rem(x[0], x[1]); }, [](U x) { return x[1] == 0 ? uint64_t{0} : x[0] % x[1]; }},
     {"mod", 2, false, false, [](D x) { return real_mod(x[0], x[1]); },
      [](I x) { return int_mod(x[0], x[1]); }, [](U x) { return x[1] == 0 ? uint64_t{0} : x[0] % x[1]; }},
-    {"pow", 2, false, false, [](D x) { return std::pow(x[0], x[1]); },
+    {"pow", 2, false, true, [](D x) { return std::pow(x[0], x[1]); },
      [](I x) { return int_pow(x[0], x[1]); }, [](U x) { return natural_pow(x[0], x[1]); }},
     {"min", 2, false, true, [](D x) { return nan_min(x[0], x[1]); }, [](I x) { return std::min(x[0], x[1]); },
      [](U x) { return std::min(x[0], x[1]); }},
@@ -85,8 +85,8 @@ const ScalarFn kTable[] = {
     // transcendental
     {"exp", 1, false, true, [](D x) { return std::exp(x[0]); }, nullptr, nullptr},
     {"log", 1, false, true, [](D x) { return std::log(x[0]); }, nullptr, nullptr},
-    {"sin", 1, false, false, [](D x) { return std::sin(x[0]); }, nullptr, nullptr},
-    {"cos", 1, false, false, [](D x) { return std::cos(x[0]); }, nullptr, nullptr},
+    {"sin", 1, false, true, [](D x) { return std::sin(x[0]); }, nullptr, nullptr},
+    {"cos", 1, false, true, [](D x) { return std::cos(x[0]); }, nullptr, nullptr},
     {"tan", 1, false, false, [](D x) { return std::tan(x[0]); }, nullptr, nullptr},
     {"asin", 1, false, false, [](D x) { return std::asin(x[0]); }, nullptr, nullptr},
     {"acos", 1, false, false, [](D x) { return std::acos(x[0]); }, nullptr, nullptr},
@@ -163,6 +163,11 @@ const ScalarFn kTable[] = {
 };
 
 }  // namespace
+
+const std::vector<ScalarFn>& scalar_fns() {
+  static const std::vector<ScalarFn> all(std::begin(kTable), std::end(kTable));
+  return all;
+}
 
 const ScalarFn* scalar_fn(std::string_view name) {
   for (const ScalarFn& f : kTable)

@@ -1,60 +1,77 @@
-// half and bfloat16: 16-bit floats as storage. Arithmetic happens in float; these convert.
-//
-// half is IEEE 754 binary16, bfloat16 the upper half of a binary32. Conversions from float round to nearest,
-// ties to even; NaN stays NaN (quiet), infinities and subnormals are kept.
-#pragma once
+// The 16-bit floating-point types of ONNX, float16 (IEEE binary16) and bfloat16, as storage: computation is
+// in float. Portable C++ for compiler and runtime alike. Conversions to float are exact; from float they
+// round to nearest, ties to even, overflow to infinity, keep denormals, and a NaN stays a (quiet) NaN with
+// its sign.
+#ifndef SINTER_HALF_H_
+#define SINTER_HALF_H_
+
 #include <cstdint>
 #include <cstring>
 
 namespace sinter {
 
 struct half {
-  std::uint16_t bits;
+  uint16_t bits;
 };
 struct bfloat16 {
-  std::uint16_t bits;
+  uint16_t bits;
 };
+static_assert(sizeof(half) == 2 && sizeof(bfloat16) == 2);
 
-inline std::uint32_t float_bits(float f) {
-  std::uint32_t u;
-  std::memcpy(&u, &f, sizeof u);
+namespace half_detail {
+inline uint32_t bits_of(float x) {
+  uint32_t u;
+  std::memcpy(&u, &x, sizeof u);
   return u;
 }
-inline float float_of_bits(std::uint32_t u) {
-  float f;
-  std::memcpy(&f, &u, sizeof f);
-  return f;
+inline float float_of(uint32_t u) {
+  float x;
+  std::memcpy(&x, &u, sizeof x);
+  return x;
 }
+// u / 2^shift rounded to nearest, ties to even; 1 <= shift <= 31.
+inline uint32_t shift_round(uint32_t u, uint32_t shift) {
+  const uint32_t odd = (u >> shift) & 1u;
+  return (u + (1u << (shift - 1u)) - 1u + odd) >> shift;
+}
+}  // namespace half_detail
 
 inline float to_float(half h) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(h.bits & 0x8000u) << 16;
-  const std::uint32_t exponent = (h.bits >> 10) & 31u, mantissa = h.bits & 1023u;
-  if (exponent == 31u)
-    return float_of_bits(sign | 0x7f800000u | (mantissa << 13) | (mantissa != 0 ? 0x400000u : 0u));
-  if (exponent != 0u) return float_of_bits(sign | ((exponent + 112u) << 23) | (mantissa << 13));
-  const float magnitude = static_cast<float>(mantissa) * 5.9604644775390625e-8f;  // 2^-24
-  return float_of_bits(sign | float_bits(magnitude));
-}
-inline half to_half(float f) {
-  const std::uint32_t u = float_bits(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
-  std::uint32_t r = 0;
-  if (a > 0x7f800000u) {
-    r = 0x7e00u;
-  } else if (a >= 0x477ff000u) {  // rounds to 65536 or more
-    r = 0x7c00u;
-  } else if (a >= 0x38800000u) {  // normal
-    r = (a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13;
-  } else {  // subnormal: adding 2^-1 leaves the rounded mantissa in the low bits
-    r = float_bits(float_of_bits(a) + 0.5f) - 0x3f000000u;
-  }
-  return half{static_cast<std::uint16_t>(sign | r)};
+  const uint32_t sign = (h.bits & 0x8000u) << 16;
+  const uint32_t rest = h.bits & 0x7fffu;
+  if (rest >= 0x7c00u) return half_detail::float_of(sign | 0x7f800000u | (rest << 13));
+  if (rest >= 0x0400u) return half_detail::float_of(sign | ((rest << 13) + (112u << 23)));
+  const float magnitude = static_cast<float>(rest) * 0x1p-24f;  // zero or denormal: a multiple of 2^-24
+  return half_detail::float_of(sign | half_detail::bits_of(magnitude));
 }
 
-inline float to_float(bfloat16 b) { return float_of_bits(static_cast<std::uint32_t>(b.bits) << 16); }
-inline bfloat16 to_bfloat16(float f) {
-  const std::uint32_t u = float_bits(f);
-  if ((u & 0x7fffffffu) > 0x7f800000u) return bfloat16{static_cast<std::uint16_t>((u >> 16) | 0x40u)};
-  return bfloat16{static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16)};
+inline half to_half(float x) {
+  const uint32_t u = half_detail::bits_of(x);
+  const uint32_t sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;
+  uint32_t h;
+  if (magnitude > 0x7f800000u) {
+    h = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
+  } else if (magnitude >= 0x47800000u) {  // 2^16 and above
+    h = 0x7c00u;
+  } else if (magnitude >=
+             0x38800000u) {  // 2^-14: normal; a carry out of the fraction is right, up to infinity
+    h = half_detail::shift_round(magnitude - (112u << 23), 13);
+  } else if (magnitude >= 0x33000000u) {  // 2^-25: denormal, the fraction as a multiple of 2^-24
+    h = half_detail::shift_round((magnitude & 0x7fffffu) | 0x800000u, 126u - (magnitude >> 23));
+  } else {
+    h = 0;
+  }
+  return {static_cast<uint16_t>(sign | h)};
+}
+
+inline float to_float(bfloat16 b) { return half_detail::float_of(static_cast<uint32_t>(b.bits) << 16); }
+
+inline bfloat16 to_bfloat16(float x) {
+  const uint32_t u = half_detail::bits_of(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((u >> 16) | 0x40u)};
+  return {static_cast<uint16_t>(half_detail::shift_round(u, 16))};
 }
 
 }  // namespace sinter
+
+#endif  // SINTER_HALF_H_

@@ -1,0 +1,41 @@
+// Bundle: the files that a compiled model is: NAME.h, NAME.cpp, NAME.weights, NAME_weights.S, NAME.map,
+// NAME_main.cpp, NAME.cmake and the runtime headers they include. See docs/generated-code.md.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "ir/graph.h"
+#include "plan/plan.h"
+
+namespace sinter {
+
+struct BundleOptions {
+  std::string name;              // C++ identifier; prefix of files and functions
+  std::string model_file;        // file name (no folders) for the banner
+  std::string model_hash;        // sha256, hex
+  std::string command;           // the options that matter, for the banner
+  bool weights_in_file = false;  // --weights file: net_run takes a pointer to the mapped file
+  bool trace = false;            // --trace: net_run calls back after each layer
+  int64_t max_stack = 16384;
+};
+
+// The files by name (folders with '/'), complete; nothing is written.
+std::map<std::string, std::string> make_bundle(const Graph&, const Plan&, const Target&, const WeightStore&,
+                                               const BundleOptions&);
+
+// Writes all files or none: into a fresh folder beside `dir`, then renamed file by file into place.
+void write_bundle(const std::map<std::string, std::string>& files, const std::filesystem::path& dir);
+
+// The runtime headers that ship inside the compiler: "sinter/mac.h" -> text.
+const std::map<std::string, std::string>& runtime_files();
+
+// How the C face spells one input or output.
+struct Member {
+  const Value* value;
+  std::string name;  // "image"
+  bool dynamic;      // it has a NAME_dims member
+};
+std::vector<Member> members_of(const std::vector<Value*>& values);
+
+}  // namespace sinter

@@ -1,0 +1,46 @@
+// The epilogue of an anchor's kernel: the text of Node::epilogue for one element or one vector of the result.
+//
+// A kernel walks its output with one index variable an axis and asks for the finished text where the sums are
+// ready. Operands are broadcast against the output; along the last axis an operand is contiguous or repeated.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "emit/expr_text.h"
+#include "emit/loops.h"
+
+namespace sinter {
+
+class Epilogue {
+ public:
+  // Declares the operands as parameters of the layer. `out_shape`: the anchor's result, row-major.
+  Epilogue(LayerWriter& w, const Shape& out_shape);
+
+  bool empty() const { return !expr_; }
+  DType dtype() const;  // of the stored result
+  // Whether vector() may be used: f32 all through (also with no epilogue).
+  bool has_vector() const;
+  // Whether every operand is walked by one stride when the axes [first, last] of the output count as one.
+  bool can_merge(size_t first, size_t last) const;
+
+  // The finished vector for the sums `acc` (an f32v) at `index` (C++ text for each axis, the last one the
+  // first of the lanes). `lanes`: C++ text of how many lanes count, empty for all. Shared parts go to `out`
+  // as lines first.
+  std::string vector(const std::string& acc, const std::vector<std::string>& index, const std::string& lanes,
+                     Printer& out) const;
+  // The same for one element of any type, by the words of simd_*.h (lane) or scalar.h.
+  std::string scalar(const std::string& acc, const std::vector<std::string>& index, Printer& out,
+                     TextMode mode = TextMode::kScalar) const;
+  // For a summary: " + relu" or nothing.
+  std::string summary() const;
+
+ private:
+  std::string address(size_t k, const std::vector<std::string>& index) const;
+  LayerWriter& w_;
+  ExprPtr expr_;
+  DType plain_;
+  std::vector<Strided> operands_;
+  Shape shape_;
+};
+
+}  // namespace sinter

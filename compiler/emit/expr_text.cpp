@@ -1,0 +1,173 @@
+#include "emit/expr_text.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "ir/error.h"
+
+namespace sinter {
+
+std::string float_literal(double v) {
+  const float f = static_cast<float>(v);
+  if (std::isnan(f)) return "std::numeric_limits<float>::quiet_NaN()";
+  if (std::isinf(f))
+    return f > 0 ? "std::numeric_limits<float>::infinity()" : "-std::numeric_limits<float>::infinity()";
+  std::string s = fmt::format("{}", f);  // shortest text that reads back as the same float
+  if (s.find_first_of(".e") == std::string::npos) s += ".0";
+  return s + "f";
+}
+
+std::string literal(const Expr& e) {
+  switch (e.dtype) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16: return float_literal(e.real);
+    case DType::kF64: {
+      if (!std::isfinite(e.real)) return fmt::format("static_cast<double>({})", float_literal(e.real));
+      std::string s = fmt::format("{}", e.real);
+      if (s.find_first_of(".e") == std::string::npos) s += ".0";
+      return s;
+    }
+    case DType::kBool: return e.integer ? "true" : "false";
+    case DType::kI64:
+      return e.integer == INT64_MIN ? "INT64_MIN" : fmt::format("std::int64_t{{{}}}", e.integer);
+    case DType::kU64: return fmt::format("std::uint64_t{{{}u}}", static_cast<uint64_t>(e.integer));
+    default: return fmt::format("static_cast<{}>({})", cpp_name(e.dtype), e.integer);
+  }
+}
+
+std::string compute_type(DType t) {
+  return t == DType::kF16 || t == DType::kBF16 ? "float" : std::string(cpp_name(t));
+}
+std::string load_text(DType t, const std::string& lvalue) {
+  return t == DType::kF16 || t == DType::kBF16 ? "sinter::to_float(" + lvalue + ")" : lvalue;
+}
+std::string store_text(DType t, const std::string& value) {
+  if (t == DType::kF16) return "sinter::to_half(" + value + ")";
+  if (t == DType::kBF16) return "sinter::to_bfloat16(" + value + ")";
+  return value;
+}
+
+// Words whose arguments after the first are plain floats, the same for all lanes.
+static bool has_float_parameters(std::string_view f) {
+  return f == "clamp" || f == "leaky_relu" || f == "elu" || f == "selu" || f == "celu" || f == "hard_sigmoid";
+}
+
+bool has_vector_text(const Expr& e) {
+  switch (e.kind) {
+    case Expr::Kind::kAccumulator:
+    case Expr::Kind::kOperand:
+    case Expr::Kind::kConstant: return e.dtype == DType::kF32;
+    case Expr::Kind::kCast: return false;
+    case Expr::Kind::kCall: break;
+  }
+  const std::string_view f = e.fn->name;
+  const bool comparison = f == "lt" || f == "le" || f == "gt" || f == "ge" || f == "eq";
+  if (f == "select") {
+    const Expr& c = *e.args[0];
+    const bool mask = c.kind == Expr::Kind::kCall &&
+                      (std::string_view(c.fn->name) == "lt" || std::string_view(c.fn->name) == "le" ||
+                       std::string_view(c.fn->name) == "gt" || std::string_view(c.fn->name) == "ge" ||
+                       std::string_view(c.fn->name) == "eq");
+    return mask && e.dtype == DType::kF32 && has_vector_text(*c.args[0]) && has_vector_text(*c.args[1]) &&
+           has_vector_text(*e.args[1]) && has_vector_text(*e.args[2]);
+  }
+  if (comparison || !e.fn->vector || e.dtype != DType::kF32) return false;
+  if (has_float_parameters(f) && f != "clamp" && f != "leaky_relu")
+    for (size_t i = 1; i < e.args.size(); ++i)
+      if (e.args[i]->kind != Expr::Kind::kConstant) return false;
+  for (const ExprPtr& a : e.args)
+    if (!has_vector_text(*a)) return false;
+  return true;
+}
+
+namespace {
+
+struct Writer {
+  TextMode mode;
+  const std::function<std::string(int)>& operand;
+  const std::string& accumulator;
+  Printer& out;
+  const std::string& prefix;
+  std::map<const Expr*, int> uses;
+  std::map<const Expr*, std::string> named;
+
+  void count(const Expr& e) {
+    if (++uses[&e] > 1) return;
+    for (const ExprPtr& a : e.args) count(*a);
+  }
+
+  std::string word(const Expr& e) const {
+    const std::string name = e.fn->name;
+    if (mode == TextMode::kScalar) return "sinter::" + name;
+    if (name == "min") return "min_nan";
+    if (name == "max") return "max_nan";
+    return name;
+  }
+
+  std::string plain(const Expr& e) {
+    switch (e.kind) {
+      case Expr::Kind::kAccumulator: return accumulator;
+      case Expr::Kind::kOperand: return operand(e.operand);
+      case Expr::Kind::kConstant:
+        return mode == TextMode::kVector ? "splat(" + float_literal(e.real) + ")" : literal(e);
+      case Expr::Kind::kCast: {
+        const std::string v = text(*e.args[0]);
+        const std::string cast = fmt::format("sinter::cast_to<{}>({})", cpp_name(e.dtype), v);
+        return e.dtype == DType::kF16 || e.dtype == DType::kBF16 ? "sinter::to_float(" + cast + ")" : cast;
+      }
+      case Expr::Kind::kCall: break;
+    }
+    if (mode != TextMode::kScalar) {
+      const std::string special = lane_call(e);
+      if (!special.empty()) return special;
+    }
+    std::string s = word(e) + "(";
+    for (size_t i = 0; i < e.args.size(); ++i) s += (i ? ", " : "") + text(*e.args[i]);
+    return s + ")";
+  }
+
+  // Calls that the words spell differently: parameters that are plain floats, or tensors where the word has
+  // none.
+  std::string lane_call(const Expr& e) {
+    const std::string_view f = e.fn->name;
+    if (f == "reciprocal")
+      return fmt::format("div({}, {})", mode == TextMode::kVector ? "splat(1.0f)" : "1.0f", text(*e.args[0]));
+    if (!has_float_parameters(f)) return "";
+    bool constant = true;
+    for (size_t i = 1; i < e.args.size(); ++i)
+      constant = constant && e.args[i]->kind == Expr::Kind::kConstant;
+    if (constant) {
+      std::string s = fmt::format("{}({}", f, text(*e.args[0]));
+      for (size_t i = 1; i < e.args.size(); ++i) s += ", " + literal(*e.args[i]);
+      return s + ")";
+    }
+    const std::string x = text(*e.args[0]);
+    if (f == "clamp")
+      return fmt::format("min_nan(max_nan({}, {}), {})", x, text(*e.args[1]), text(*e.args[2]));
+    const std::string zero = mode == TextMode::kVector ? "splat(0.0f)" : "0.0f";
+    return fmt::format("add(max({0}, {1}), mul(min({0}, {1}), {2}))", x, zero, text(*e.args[1]));
+  }
+
+  std::string text(const Expr& e) {
+    if (auto it = named.find(&e); it != named.end()) return it->second;
+    const bool leaf = e.kind == Expr::Kind::kAccumulator || e.kind == Expr::Kind::kConstant;
+    if (uses[&e] < 2 || leaf) return plain(e);
+    const std::string value = plain(e);
+    const std::string name = fmt::format("{}{}", prefix, named.size());
+    out.line("const auto {} = {};", name, value);
+    return named[&e] = name;
+  }
+};
+
+}  // namespace
+
+std::string expr_text(const ExprPtr& e, TextMode mode, const std::function<std::string(int)>& operand,
+                      const std::string& accumulator, Printer& out, const std::string& prefix) {
+  Writer w{mode, operand, accumulator, out, prefix, {}, {}};
+  w.count(*e);
+  return w.text(*e);
+}
+
+}  // namespace sinter

@@ -1,0 +1,36 @@
+// Expr as C++: of whole vectors of floats, or of one element of any type.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "emit/printer.h"
+#include "ir/expr.h"
+
+namespace sinter {
+
+enum class TextMode {
+  kVector,  // f32v words of simd_*.h and math.h
+  kLane,    // the same words on a single float: the tail of a vector loop
+  kScalar,  // sinter::add(…) of scalar.h, any element type
+};
+
+// Whether kVector text exists for the tree: all floats, all functions with lanes.
+bool has_vector_text(const Expr&);
+
+// The C++ expression for `e`. Leaves come from `operand(k)` (an element or vector of node input k, already of
+// compute type) and `accumulator`. Subtrees that occur more than once are put into constants first, by lines
+// of `out`, with names that begin with `prefix`. 16-bit floats are computed in float: the result of such a
+// tree is a float that the caller rounds when it stores.
+std::string expr_text(const ExprPtr& e, TextMode mode, const std::function<std::string(int)>& operand,
+                      const std::string& accumulator, Printer& out, const std::string& prefix = "t");
+
+// The C++ type in which elements of dtype are computed ("float" for half and bfloat16), how one is read from
+// `lvalue` and what is stored there for `value`.
+std::string compute_type(DType);
+std::string load_text(DType, const std::string& lvalue);
+std::string store_text(DType, const std::string& value);
+
+std::string float_literal(double v);        // "1.5f", "-INFINITY" spelled portably
+std::string literal(const Expr& constant);  // of its dtype's compute type
+
+}  // namespace sinter

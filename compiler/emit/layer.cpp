@@ -1,0 +1,154 @@
+#include "emit/layer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ir/error.h"
+#include "ops/op.h"
+
+namespace sinter {
+
+int64_t WeightStore::add(const void* data, size_t bytes) {
+  const auto* p = static_cast<const unsigned char*>(data);
+  uint64_t hash = 1469598103934665603ull;  // FNV-1a over 8-byte words
+  size_t i = 0;
+  for (; i + 8 <= bytes; i += 8) {
+    uint64_t w = 0;
+    std::memcpy(&w, p + i, 8);
+    hash = (hash ^ w) * 1099511628211ull;
+    hash ^= hash >> 29;
+  }
+  for (; i < bytes; ++i) hash = (hash ^ p[i]) * 1099511628211ull;
+  std::vector<int64_t>& same = by_hash_[{hash, bytes}];
+  for (int64_t at : same)
+    if (std::memcmp(bytes_.data() + at, data, bytes) == 0) return at;
+  bytes_.resize((bytes_.size() + 63) / 64 * 64, '\0');
+  const int64_t at = static_cast<int64_t>(bytes_.size());
+  bytes_.append(static_cast<const char*>(data), bytes);
+  same.push_back(at);
+  return at;
+}
+
+std::string shape_comment(const Shape& shape) {
+  std::string s;
+  for (const Dim& d : shape) s += "[" + d.text() + "]";
+  return s.empty() ? "scalar" : s;
+}
+
+LayerWriter::LayerWriter(const Node& n, const Target& t, WeightStore& store, std::string function)
+    : node(n), target(t), store_(store) {
+  layer_.node = &n;
+  layer_.function = std::move(function);
+}
+
+std::string LayerWriter::add(Parameter p) {
+  p.name = names_.unique(p.name);
+  layer_.parameters.push_back(p);
+  return p.name;
+}
+
+std::string LayerWriter::input(size_t i) {
+  const Value* v = node.inputs[i];
+  SINTER_CHECK(v, "an absent input is asked for");
+  if (auto it = input_names_.find(v); it != input_names_.end()) return it->second;
+  Parameter p{.kind = Parameter::Kind::kInput,
+              .type = fmt::format("const {}*", cpp_name(v->type.dtype)),
+              .name = input_names_.empty() ? "x" : fmt::format("x{}", input_names_.size()),
+              .comment = shape_comment(v->type.shape),
+              .value = v,
+              .symbol = nullptr};
+  if (v->data) {
+    p.kind = Parameter::Kind::kWeights;
+    p.bytes = v->data->bytes();
+    p.offset = store_.add(v->data->data(), static_cast<size_t>(p.bytes));
+  }
+  return input_names_[v] = add(std::move(p));
+}
+
+std::string LayerWriter::output(size_t i) {
+  const Value* v = node.outputs[i];
+  SINTER_CHECK(v, "an absent output is asked for");
+  if (auto it = output_names_.find(v); it != output_names_.end()) return it->second;
+  return output_names_[v] =
+             add({.kind = Parameter::Kind::kOutput,
+                  .type = fmt::format("{}*", cpp_name(v->type.dtype)),
+                  .name = output_names_.empty() ? "y" : fmt::format("y{}", output_names_.size()),
+                  .comment = shape_comment(v->type.shape),
+                  .value = v,
+                  .symbol = nullptr});
+}
+
+std::string LayerWriter::weights(const std::string& name, const std::string& type, const void* data,
+                                 size_t bytes, const std::string& comment) {
+  return add({.kind = Parameter::Kind::kWeights,
+              .type = "const " + type + "*",
+              .name = name,
+              .comment = comment,
+              .offset = store_.add(data, bytes),
+              .bytes = static_cast<int64_t>(bytes),
+              .symbol = nullptr});
+}
+std::string LayerWriter::weights(const std::string& name, const std::vector<float>& data,
+                                 const std::string& comment) {
+  return weights(name, "float", data.data(), data.size() * sizeof(float), comment);
+}
+
+std::string LayerWriter::scratch(const std::string& name, const std::string& type, int64_t count) {
+  const int64_t each = type == "float" || type == "std::int32_t"    ? 4
+                       : type == "double" || type == "std::int64_t" ? 8
+                                                                    : 1;
+  return add({.kind = Parameter::Kind::kScratch,
+              .type = type + "*",
+              .name = name,
+              .comment = fmt::format("scratch, {} elements", count),
+              .bytes = count * each,
+              .symbol = nullptr});
+}
+
+std::string LayerWriter::dim(const Dim& d) {
+  if (d.is_static()) return std::to_string(d.value());
+  std::vector<SymbolPtr> symbols;
+  d.collect_symbols(symbols);
+  for (const SymbolPtr& s : symbols) {
+    const bool known =
+        std::any_of(layer_.parameters.begin(), layer_.parameters.end(),
+                    [&](const Parameter& p) { return p.kind == Parameter::Kind::kSymbol && p.symbol == s; });
+    if (!known) {
+      names_.reserve(s->id);
+      layer_.parameters.push_back({.kind = Parameter::Kind::kSymbol,
+                                   .type = "std::int64_t",
+                                   .name = s->id,
+                                   .comment = s->origin,
+                                   .symbol = s});
+    }
+  }
+  include("sinter/dims.h");
+  return d.cpp([](const Symbol& s) { return s.id; });
+}
+
+std::string LayerWriter::count(const Dim& d) {
+  std::vector<SymbolPtr> symbols;
+  d.collect_symbols(symbols);
+  SINTER_CHECK(symbols.size() == 1, "a count is one symbol");
+  return add({.kind = Parameter::Kind::kCount,
+              .type = "std::int64_t*",
+              .name = "count_" + symbols[0]->id,
+              .comment = symbols[0]->origin,
+              .symbol = symbols[0]});
+}
+
+void LayerWriter::include(const std::string& header) {
+  if (std::find(layer_.includes.begin(), layer_.includes.end(), header) == layer_.includes.end())
+    layer_.includes.push_back(header);
+}
+void LayerWriter::flops(const Dim& count) { layer_.flops += static_cast<double>(count.hi()); }
+
+Layer LayerWriter::finish(const std::string& kernel) {
+  layer_.kernel = kernel;
+  layer_.body = out.text();
+  layer_.helpers = helpers.text();
+  if (layer_.summary.empty()) layer_.summary = node.op->name;
+  return std::move(layer_);
+}
+
+}  // namespace sinter

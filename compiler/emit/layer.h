@@ -1,0 +1,111 @@
+// LayerWriter: what a kernel writes its C++ with. One layer of the plan becomes one function.
+//
+// A kernel asks for the things it needs: the pointers of its node's tensors, packed weights, scratch memory,
+// extents. Each becomes a parameter of the function, so the body holds no address and no name of the model;
+// two layers with the same body and the same parameter types are emitted once and called twice. Where the
+// tensors lie is decided afterwards (plan/memory.cpp), when every layer's scratch is known.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emit/printer.h"
+#include "ir/graph.h"
+#include "targets/target.h"
+
+namespace sinter {
+
+// The bytes that become NAME.weights: blobs at 64-byte aligned offsets; equal blobs are stored once.
+class WeightStore {
+ public:
+  int64_t add(const void* data, size_t bytes);  // offset
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+  std::map<std::pair<uint64_t, size_t>, std::vector<int64_t>> by_hash_;
+};
+
+struct Parameter {
+  enum class Kind { kInput, kOutput, kWeights, kScratch, kSymbol, kCount };
+  Kind kind;
+  std::string type;  // "const float*"
+  std::string name;
+  std::string comment;           // shape and layout: "[N][56][56][64]"
+  const Value* value = nullptr;  // kInput, kOutput
+  int64_t offset = 0;            // kWeights: into the store
+  int64_t bytes = 0;             // kWeights, kScratch (at the bounds)
+  SymbolPtr symbol;              // kSymbol: passed by value; kCount: std::int64_t* that the layer sets
+};
+
+struct Layer {
+  const Node* node = nullptr;
+  std::string function;  // C++ identifier
+  std::string kernel;    // the kernel's name: "conv_direct"
+  std::string summary;   // "Conv 3x3, stride 1, 16 -> 32 channels, relu"
+  std::vector<Parameter> parameters;
+  std::string helpers;  // namespace-scope text before the function (templates named after the layer)
+  std::string body;
+  std::vector<std::string> includes;  // runtime headers: "sinter/mac.h"
+  bool can_fail = false;              // returns an int error code
+  double flops = 0;                   // multiply-accumulates count 2; at the bounds
+  // Inputs whose memory the first output may take over: element i is read no later than element i is written.
+  std::vector<const Value*> may_overwrite;
+};
+
+class LayerWriter {
+ public:
+  LayerWriter(const Node& node, const Target& target, WeightStore& store, std::string function);
+
+  const Node& node;
+  const Target& target;
+  Printer out;      // the function's body
+  Printer helpers;  // text before the function; names in it must begin with function()
+
+  const std::string& function() const { return layer_.function; }
+  // The pointer of node.inputs[i] / outputs[i], typed by its dtype; the same name for the same value.
+  std::string input(size_t i);
+  std::string output(size_t i);
+  // Bytes that are packed now and read at run time. `type`: "float".
+  std::string weights(const std::string& name, const std::string& type, const void* data, size_t bytes,
+                      const std::string& comment);
+  std::string weights(const std::string& name, const std::vector<float>& data, const std::string& comment);
+  // Memory that lives while the layer runs; 64-byte aligned. `count` elements of `type`, at the bounds.
+  std::string scratch(const std::string& name, const std::string& type, int64_t count);
+  // An extent as C++ text: a literal, or an expression over parameters (std::int64_t).
+  std::string dim(const Dim& d);
+  // The variable (std::int64_t*) through which the layer reports a count it has found: `*count_n = 7;`
+  std::string count(const Dim& symbol);
+  void include(const std::string& header);
+  void summary(const std::string& text) { layer_.summary = text; }
+  void flops(const Dim& count);
+  void may_overwrite(size_t input) { layer_.may_overwrite.push_back(node.inputs[input]); }
+  void can_fail() {
+    layer_.can_fail = true;
+  }  // the body may `return kIndexError;` and must end by returning 0
+
+  Layer finish(const std::string& kernel);
+
+ private:
+  std::string add(Parameter p);
+  Layer layer_;
+  WeightStore& store_;
+  Names names_;
+  std::map<const Value*, std::string> input_names_, output_names_;
+};
+
+// A kernel: one way to run some nodes, one row of kernels.def.
+struct Kernel {
+  const char* name;  // "conv_direct"
+  const char* what;  // one line for docs
+  bool (*accepts)(const Node&, const Target&);
+  void (*emit)(LayerWriter&);
+};
+// The first row that accepts the node; null where none does (the node is refused).
+const Kernel* find_kernel(const Node&, const Target&);
+const std::vector<const Kernel*>& all_kernels();
+
+std::string shape_comment(const Shape& shape);  // "[N][56][56][64]", for comments beside pointers
+
+}  // namespace sinter

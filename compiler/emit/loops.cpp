@@ -1,0 +1,201 @@
+#include "emit/loops.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace sinter {
+
+std::vector<Dim> dim_strides(const Shape& shape) {
+  std::vector<Dim> s(shape.size(), Dim(1));
+  for (size_t i = shape.size(); i-- > 1;) s[i - 1] = s[i] * shape[i];
+  return s;
+}
+
+Strided broadcast(LayerWriter& w, const std::string& pointer, const TensorType& type, const Shape& space) {
+  (void)w;
+  const std::vector<Dim> own = dim_strides(type.shape);
+  Strided s{pointer, type.dtype, Dim(0), std::vector<Dim>(space.size(), Dim(0)),
+            std::vector<Dim>(space.size(), Dim(0))};
+  const size_t skip = space.size() - type.shape.size();
+  for (size_t i = 0; i < type.shape.size(); ++i) {
+    const Dim& d = type.shape[i];
+    if (d.is(1)) continue;
+    s.strides[skip + i] = own[i];
+    // 1-or-full is decided by the actual extent where neither could be proved.
+    if (!(d == space[skip + i]) && d.lo() <= 1) s.one_or_full[skip + i] = d;
+  }
+  return s;
+}
+
+namespace {
+
+struct Axis {
+  Dim extent;
+  std::vector<Dim> strides;  // of out, then of the operands
+  std::vector<Dim> one_or_full;
+};
+
+bool plain(const Axis& a) {
+  return std::all_of(a.one_or_full.begin(), a.one_or_full.end(), [](const Dim& d) { return d.is(0); });
+}
+
+// Outer axis a and inner axis b walk like one of extent a*b for every tensor.
+bool mergeable(const Axis& a, const Axis& b) {
+  if (!plain(a) || !plain(b)) return false;
+  for (size_t t = 0; t < a.strides.size(); ++t)
+    if (!(a.strides[t] == b.strides[t] * b.extent)) return false;
+  return true;
+}
+
+std::vector<Axis> collapse(const Shape& space, const std::vector<const Strided*>& tensors) {
+  std::vector<Axis> axes;
+  for (size_t d = 0; d < space.size(); ++d) {
+    if (space[d].is(1)) continue;
+    Axis a{space[d], {}, {}};
+    for (const Strided* t : tensors) {
+      a.strides.push_back(t->strides[d]);
+      a.one_or_full.push_back(d < t->one_or_full.size() ? t->one_or_full[d] : Dim(0));
+    }
+    if (!axes.empty() && mergeable(axes.back(), a)) {
+      axes.back().extent = axes.back().extent * a.extent;
+      axes.back().strides = a.strides;
+    } else {
+      axes.push_back(std::move(a));
+    }
+  }
+  if (axes.empty())
+    axes.push_back(
+        {Dim(1), std::vector<Dim>(tensors.size(), Dim(0)), std::vector<Dim>(tensors.size(), Dim(0))});
+  return axes;
+}
+
+class Nest {
+ public:
+  Nest(LayerWriter& w, const Shape& space, const ExprPtr& value, const Strided& out,
+       const std::vector<Strided>& operands)
+      : w_(w), value_(value), out_(out), operands_(operands) {
+    tensors_.push_back(&out_);
+    for (const Strided& s : operands_) tensors_.push_back(&s);
+    axes_ = collapse(space, tensors_);
+  }
+
+  void emit() {
+    const size_t depth = axes_.size();
+    for (size_t a = 0; a + 1 < depth; ++a)
+      w_.out.line("for (std::int64_t i{} = 0; i{} < {}; ++i{}) {{", a, a, w_.dim(axes_[a].extent), a);
+    rows();
+    const Axis& inner = axes_.back();
+    bool unit = plain(inner);
+    for (size_t t = 0; t < tensors_.size(); ++t)
+      unit = unit && (inner.strides[t].is(1) || (inner.strides[t].is(0) && t > 0));
+    const bool small = inner.extent.hi() < 4;
+    if (unit && !small && out_.dtype == DType::kF32 && has_vector_text(*value_) && w_.target.lanes > 1)
+      vector_loop();
+    else
+      scalar_loop();
+    for (size_t a = 0; a + 1 < depth; ++a) w_.out.line("}}");
+  }
+
+ private:
+  std::string stride_text(size_t axis, size_t t) {
+    const Axis& a = axes_[axis];
+    const std::string s = w_.dim(a.strides[t]);
+    return a.one_or_full[t].is(0) ? s : fmt::format("({} == 1 ? 0 : {})", w_.dim(a.one_or_full[t]), s);
+  }
+
+  // One pointer per tensor at the start of the innermost axis.
+  void rows() {
+    names_.clear();
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      std::string at = tensors_[t]->offset.is(0) ? "" : w_.dim(tensors_[t]->offset);
+      for (size_t a = 0; a + 1 < axes_.size(); ++a) {
+        if (axes_[a].strides[t].is(0)) continue;
+        const std::string s = stride_text(a, t);
+        at += (at.empty() ? "" : " + ") + (s == "1" ? fmt::format("i{}", a) : fmt::format("i{} * {}", a, s));
+      }
+      std::string name = tensors_[t]->pointer;
+      if (!at.empty()) {
+        name = t == 0 ? "to" : fmt::format("from{}", t - 1);
+        w_.out.line("{}{}* {} = {} + {};", t == 0 ? "" : "const ", cpp_name(tensors_[t]->dtype), name,
+                    tensors_[t]->pointer, at);
+      }
+      names_.push_back(name);
+    }
+  }
+
+  std::string element(size_t t, const std::string& index) {
+    const Axis& inner = axes_.back();
+    if (inner.strides[t].is(0)) return names_[t] + "[0]";
+    const std::string s = stride_text(axes_.size() - 1, t);
+    return fmt::format("{}[{}{}]", names_[t], index, s == "1" ? "" : " * " + s);
+  }
+
+  void vector_loop() {
+    const Axis& inner = axes_.back();
+    const std::string n = w_.dim(inner.extent);
+    w_.include("sinter/math.h");
+    const bool whole = inner.extent.is_static() && inner.extent.value() % w_.target.lanes == 0;
+    if (whole) {
+      w_.out.line("for (std::int64_t i = 0; i < {}; i += kLanes) {{", n);
+    } else {
+      w_.out.line("std::int64_t i = 0;");
+      w_.out.line("for (; i + kLanes <= {}; i += kLanes) {{", n);
+    }
+    body(TextMode::kVector);
+    w_.out.line("}}");
+    if (whole) return;
+    w_.out.line("for (; i < {}; ++i) {{", n);
+    body(TextMode::kLane);
+    w_.out.line("}}");
+  }
+
+  void body(TextMode mode) {
+    const Axis& inner = axes_.back();
+    auto operand = [&](int k) -> std::string {
+      const size_t t = static_cast<size_t>(k) + 1;
+      if (mode == TextMode::kLane) return element(t, "i");
+      return inner.strides[t].is(0) ? fmt::format("splat({}[0])", names_[t])
+                                    : fmt::format("load({} + i)", names_[t]);
+    };
+    const std::string v = expr_text(value_, mode, operand, "", w_.out);
+    if (mode == TextMode::kVector)
+      w_.out.line("store({} + i, {});", names_[0], v);
+    else
+      w_.out.line("{} = {};", element(0, "i"), v);
+  }
+
+  void scalar_loop() {
+    w_.include("sinter/scalar.h");
+    w_.out.line("for (std::int64_t i = 0; i < {}; ++i) {{", w_.dim(axes_.back().extent));
+    auto operand = [&](int k) {
+      const size_t t = static_cast<size_t>(k) + 1;
+      return load_text(tensors_[t]->dtype, element(t, "i"));
+    };
+    const bool copy = value_->kind == Expr::Kind::kOperand && tensors_[1]->dtype == out_.dtype;
+    if (copy) {
+      w_.out.line("{} = {};", element(0, "i"), element(1, "i"));
+    } else {
+      const std::string v = expr_text(value_, TextMode::kScalar, operand, "", w_.out);
+      w_.out.line("{} = {};", element(0, "i"), store_text(out_.dtype, v));
+    }
+    w_.out.line("}}");
+  }
+
+  LayerWriter& w_;
+  const ExprPtr& value_;
+  Strided out_;
+  std::vector<Strided> operands_;
+  std::vector<const Strided*> tensors_;
+  std::vector<Axis> axes_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+void emit_loops(LayerWriter& w, const Shape& space, const ExprPtr& value, const Strided& out,
+                const std::vector<Strided>& operands) {
+  Nest(w, space, value, out, operands).emit();
+}
+
+}  // namespace sinter

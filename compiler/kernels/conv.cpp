@@ -1,0 +1,218 @@
+// Direct convolution on channels-last tensors.
+//
+// In [N][H][W][C] the taps of one kernel row are one contiguous run of kw*C floats (without dilation and
+// groups), so a convolution is a few matrix products whose rows start a pixel apart: the same register tile
+// serves 1x1, 3x3, strided, 1-D and 3-D convolutions. Taps outside the input are never touched: outer axes
+// clip their range of taps a row at a time, along the row the pixels at the edges are done one by one with a
+// clipped run. A pointwise convolution is one long row.
+#include "emit/epilogue.h"
+#include "kernels/rows.h"
+#include "kernels/tiles.h"
+#include "ops/op.h"
+
+namespace sinter {
+namespace {
+
+bool accepts(const Node& n, const Target&) {
+  if (std::string_view(n.op->name) != "Conv" || n.attributes.integer("channels_last", 0) != 1) return false;
+  if (n.inputs[0]->type.dtype != DType::kF32 || n.outputs[0]->type.dtype != DType::kF32) return false;
+  if (!n.inputs[1]->data || (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data)) return false;
+  return !n.epilogue || has_vector_text(*n.epilogue);
+}
+
+struct Geometry {
+  int64_t groups, in_channels, out_channels, group_in, group_out;
+  Window window;
+  Dim batch;
+};
+
+Geometry geometry_of(const Node& n) {
+  Geometry g;
+  const Shape& x = n.inputs[0]->type.shape;
+  const Tensor& weight = *n.inputs[1]->data;
+  g.groups = n.attributes.integer("group", 1);
+  g.out_channels = weight.dim(0);
+  g.group_in = weight.dim(1);
+  g.in_channels = g.group_in * g.groups;
+  g.group_out = g.out_channels / g.groups;
+  g.window = window_of(n);
+  g.batch = x[0];
+  return g;
+}
+
+std::string describe(const Geometry& g, const Node& n) {
+  std::string k, s, d;
+  for (size_t a = 0; a < g.window.rank(); ++a) {
+    k += (a ? "x" : "") + std::to_string(g.window.kernel[a]);
+    s += (a ? "x" : "") + std::to_string(g.window.strides[a]);
+    d += (a ? "x" : "") + std::to_string(g.window.dilations[a]);
+  }
+  std::string text =
+      fmt::format("Conv {}, stride {}, {} -> {} channels", k, s, g.in_channels, g.out_channels);
+  if (g.groups > 1) text += fmt::format(" in {} groups", g.groups);
+  if (d.find_first_not_of("1x") != std::string::npos) text += ", dilation " + d;
+  std::string pads;
+  for (size_t a = 0; a < g.window.rank(); ++a)
+    pads += (a ? "," : "") + g.window.pads_begin[a].text() + "+" + g.window.pads_end[a].text();
+  return text + ", pads " + pads + (n.epilogue ? ", then " + sinter::text(*n.epilogue) : "");
+}
+
+bool is_pointwise(const Window& w) {
+  for (size_t a = 0; a < w.rank(); ++a)
+    if (w.kernel[a] != 1 || w.strides[a] != 1 || !w.pads_begin[a].is(0) || !w.pads_end[a].is(0)) return false;
+  return true;
+}
+
+// Weights [M][C/g][taps] as panels a group, biases padded to whole vectors a group.
+std::vector<float> pack_weights(const Node& n, const Geometry& g, const Panels& panels, int lanes) {
+  const float* weight = n.inputs[1]->data->as<float>();
+  const int64_t taps = n.inputs[1]->data->size() / (g.out_channels * g.group_in);
+  std::vector<float> packed;
+  for (int64_t group = 0; group < g.groups; ++group) {
+    const auto one = pack_panels(panels, lanes, g.group_out, taps * g.group_in, [&](int64_t k, int64_t c) {
+      const int64_t tap = k / g.group_in, ci = k % g.group_in;
+      return weight[((group * g.group_out + c) * g.group_in + ci) * taps + tap];
+    });
+    packed.insert(packed.end(), one.begin(), one.end());
+  }
+  return packed;
+}
+
+std::vector<float> pack_bias(const Node& n, const Geometry& g, int64_t padded) {
+  std::vector<float> packed(static_cast<size_t>(padded * g.groups), 0.0f);
+  if (n.anchor_inputs > 2 && n.inputs[2])
+    for (int64_t m = 0; m < g.out_channels; ++m)
+      packed[static_cast<size_t>(m / g.group_out * padded + m % g.group_out)] =
+          n.inputs[2]->data->as<float>()[m];
+  return packed;
+}
+
+void emit(LayerWriter& w) {
+  const Node& n = w.node;
+  const int lanes = w.target.lanes;
+  Geometry g = geometry_of(n);
+  w.summary(describe(g, n));
+  w.flops(product(n.outputs[0]->type.shape) * Dim(2 * n.inputs[1]->data->size() / g.out_channels));
+  w.include("sinter/mac.h");
+  const std::string x = w.input(0);
+  Epilogue epilogue(w, n.outputs[0]->type.shape);
+
+  // One long row where nothing distinguishes the pixels.
+  std::vector<std::string> (*index_of)(const Rows&, const std::string&, const std::string&) =
+      [](const Rows& r, const std::string& ox, const std::string& c) { return r.index(ox, c); };
+  const size_t spatial = g.window.rank();
+  Window window = g.window;
+  Dim batch = g.batch;
+  bool flat = is_pointwise(window) && epilogue.can_merge(1, spatial),
+       flat_batch = flat && epilogue.can_merge(0, spatial);
+  if (flat) {
+    window = flattened(window, batch, flat_batch);
+    if (flat_batch) batch = Dim(1);
+  }
+  const Rows rows{w, window, batch, Dim(g.in_channels), Dim(g.out_channels)};
+  // In the flattened case the pixel number takes the place of the last spatial axis; the others are 0.
+  auto index = [&](const std::string& ox, const std::string& c) {
+    if (!flat) return index_of(rows, ox, c);
+    std::vector<std::string> i(spatial + 2, "0");
+    if (!flat_batch && !batch.is(1)) i[0] = "n";
+    i[spatial] = ox;
+    i[spatial + 1] = c;
+    return i;
+  };
+
+  const Dim interior = rows.interior_end() - rows.interior_begin();
+  const Panels panels = panels_of(w.target, g.group_out, interior.is_static() ? interior.value() : 64);
+  const int64_t taps = n.inputs[1]->data->size() / (g.out_channels * g.group_in), k_count = taps * g.group_in;
+  const int64_t padded = (panels.full * panels.vectors + panels.rest) * lanes;
+  const std::string weights =
+      w.weights("w", pack_weights(n, g, panels, lanes),
+                fmt::format("[{} channels][{} taps][{}], in panels of {}", g.out_channels, taps, g.group_in,
+                            panels.vectors * lanes));
+  const bool has_bias = n.anchor_inputs > 2 && n.inputs[2];
+  const std::string bias =
+      has_bias ? w.weights("bias", pack_bias(n, g, padded), fmt::format("[{}]", g.out_channels)) : "";
+  const std::string y = w.output(0);
+
+  const std::string group = g.groups > 1 ? "g" : "";
+  if (g.groups > 1) w.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", g.groups);
+  w.out.line(
+      "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights");
+  w.out.line(
+      "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
+      "__attribute__((always_inline)) {{");
+  w.out.line("constexpr int kVectors = vectors.value;");
+  Rows(rows).open();
+  // The sums of T pixels from ox, taps first..end of the row, are made and stored.
+  const bool whole_run = g.groups == 1 && rows.dilation() == 1;
+  auto tile = [&](const std::string& name, const std::string& parameters, const std::string& first,
+                  const std::string& end, bool edge) {
+    w.out.line("const auto {} = [&](auto pixels, std::int64_t ox{}) __attribute__((always_inline)) {{", name,
+               parameters);
+    w.out.line("constexpr int kPixels = pixels.value;");
+    w.out.line("Tile<kVectors, kPixels> sum;");
+    w.out.line("tile_bias(sum, {});",
+               has_bias ? bias + (g.groups > 1 ? fmt::format(" + g * {}", padded) : "") + " + c"
+                        : "static_cast<const float*>(nullptr)");
+    rows.open_taps(w.out);
+    const std::string shift = g.groups > 1 ? fmt::format(" + g * {}", g.group_in) : "";
+    const std::string step = std::to_string(rows.stride() * g.in_channels);
+    const std::string position = rows.position("ox");
+    if (whole_run) {
+      const std::string ix = first == "0" ? position : fmt::format("{} + {}", position, first);
+      const std::string run = edge ? fmt::format("({} - {}) * {}", end, first, g.group_in)
+                                   : std::to_string(rows.kernel() * g.group_in);
+      w.out.line("mac(sum, {} + {}, {}, wp + {} * ({} * kVectors * kLanes), {});", x, rows.input_offset(ix),
+                 step, rows.tap(first), g.group_in, run);
+    } else {
+      w.out.line("for (std::int64_t kw = {}; kw < {}; ++kw) {{", first, end);
+      const std::string ix = fmt::format("{} + kw * {}", position, rows.dilation());
+      w.out.line("mac(sum, {} + {}{}, {}, wp + {} * ({} * kVectors * kLanes), {});", x, rows.input_offset(ix),
+                 shift, step, rows.tap("kw"), g.group_in, g.group_in);
+      w.out.line("}}");
+    }
+    rows.close_taps(w.out);
+    w.out.line("SINTER_UNROLL");
+    w.out.line("for (int t = 0; t < kPixels; ++t) {{");
+    w.out.line("SINTER_UNROLL");
+    w.out.line("for (int o = 0; o < kVectors; ++o) {{");
+    w.out.line("const int lanes = o == kVectors - 1 ? last.value : kLanes;");
+    const std::string channel =
+        (g.groups > 1 ? fmt::format("g * {} + ", g.group_out) : "") + "c + o * kLanes";
+    const std::string value = epilogue.vector("sum.a[t][o]", index("ox + t", channel), "lanes", w.out);
+    w.out.line("store_lanes({} + {} + {}, {}, lanes);", y, rows.output_offset("ox + t"), channel, value);
+    w.out.line("}}");
+    w.out.line("}}");
+    w.out.put("};");
+  };
+  const std::string begin = w.dim(rows.interior_begin()), end = w.dim(rows.interior_end()),
+                    width = w.dim(rows.out_width());
+  tile("tile", "", "0", std::to_string(rows.kernel()), false);
+  const bool edges = !(begin == "0" && end == width);
+  if (edges) {
+    tile("edge", ", std::int64_t first, std::int64_t end", "first", "end", true);
+    w.out.line("std::int64_t ox = 0;");
+    const std::string call =
+        fmt::format("edge(Int<1>(), ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
+    if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, call);
+    emit_tiles(w, "ox", end, interior, w.target.tile(panels.vectors), "ox", "tile(Int<{T}>(), {x});");
+    w.out.line("for (; ox < {}; ++ox) {}", width, call);
+  } else {
+    emit_tiles(w, "0", end, interior, w.target.tile(panels.vectors), "ox", "tile(Int<{T}>(), {x});");
+  }
+  Rows(rows).close();
+  w.out.put("};");
+  const std::string group_weights =
+      g.groups > 1 ? fmt::format("{} + g * {}", weights, padded * k_count) : weights;
+  emit_panels(w, panels, k_count, group_weights);
+  if (g.groups > 1) w.out.line("}}");
+}
+
+}  // namespace
+
+const std::vector<Kernel>& kernels_conv() {
+  static const std::vector<Kernel> table = {
+      {"conv_direct", "direct convolution on channels-last floats, by register tiles", accepts, emit}};
+  return table;
+}
+
+}  // namespace sinter

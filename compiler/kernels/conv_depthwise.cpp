@@ -1,0 +1,143 @@
+// Depthwise convolution on channels-last tensors: every channel has its own kernel, vectors run over
+// channels.
+//
+// A tile is a few neighbouring pixels of one vector of channels: each tap's weights are loaded once a tile,
+// and each input vector once for all the taps and pixels that it meets.
+#include <algorithm>
+
+#include "emit/epilogue.h"
+#include "kernels/rows.h"
+#include "kernels/tiles.h"
+#include "ops/op.h"
+
+namespace sinter {
+namespace {
+
+bool accepts(const Node& n, const Target&) {
+  if (std::string_view(n.op->name) != "Conv" || n.attributes.integer("channels_last", 0) != 1) return false;
+  if (n.inputs[0]->type.dtype != DType::kF32 || n.outputs[0]->type.dtype != DType::kF32 || !n.inputs[1]->data)
+    return false;
+  if (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data) return false;
+  const Tensor& weight = *n.inputs[1]->data;
+  const int64_t groups = n.attributes.integer("group", 1);
+  return groups > 1 && weight.dim(1) == 1 && weight.dim(0) == groups &&
+         (!n.epilogue || has_vector_text(*n.epilogue));
+}
+
+void emit(LayerWriter& w) {
+  const Node& n = w.node;
+  const int lanes = w.target.lanes;
+  const Tensor& weight = *n.inputs[1]->data;
+  const int64_t channels = weight.dim(0), taps = weight.size() / channels,
+                padded = (channels + lanes - 1) / lanes * lanes;
+  const Window window = window_of(n);
+  w.include("sinter/mac.h");
+  w.flops(product(n.outputs[0]->type.shape) * Dim(2 * taps));
+  const std::string x = w.input(0);
+  Epilogue epilogue(w, n.outputs[0]->type.shape);
+  w.summary(fmt::format("depthwise Conv, {} taps, stride {}, {} channels{}", taps, window.strides.back(),
+                        channels, epilogue.summary()));
+
+  std::vector<float> packed(static_cast<size_t>(taps * padded), 0.0f),
+      bias(static_cast<size_t>(padded), 0.0f);
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t t = 0; t < taps; ++t)
+      packed[static_cast<size_t>(t * padded + c)] = weight.as<float>()[c * taps + t];
+    if (n.anchor_inputs > 2 && n.inputs[2]) bias[static_cast<size_t>(c)] = n.inputs[2]->data->as<float>()[c];
+  }
+  const std::string weights = w.weights("w", packed, fmt::format("[{} taps][{}]", taps, padded));
+  const std::string biases = w.weights("bias", bias, fmt::format("[{}]", padded));
+  const std::string y = w.output(0);
+
+  const Rows rows{w, window, n.inputs[0]->type.shape[0], Dim(channels), Dim(channels)};
+  const int64_t stride = rows.stride(), dilation = rows.dilation(), kernel = rows.kernel();
+  // Pixels a tile: sums, the inputs under them and one weight must fit the registers.
+  int64_t tile = w.target.registers == 32 ? 8 : 4;
+  auto inputs_under = [&](int64_t t) { return (t - 1) * stride + (kernel - 1) * dilation + 1; };
+  while (tile > 1 && tile + inputs_under(tile) + 2 > w.target.registers) --tile;
+  const bool keep_inputs = tile > 1 && dilation == 1;
+  if (!keep_inputs) tile = w.target.registers == 32 ? 8 : 4;
+
+  Rows(rows).open();
+  w.out.line("const auto channels = [&](std::int64_t c, auto last) __attribute__((always_inline)) {{");
+  w.out.line("constexpr int lanes = last.value;");
+  w.out.line("const f32v b = load({} + c);", biases);
+  auto store_pixels = [&] {
+    w.out.line("SINTER_UNROLL");
+    w.out.line("for (int t = 0; t < kPixels; ++t) {{");
+    const std::string value = epilogue.vector("sum[t]", rows.index("ox + t", "c"), "lanes", w.out);
+    w.out.line("store_lanes({} + {} + c, {}, lanes);", y, rows.output_offset("ox + t"), value);
+    w.out.line("}}");
+  };
+  auto start = [&](const std::string& name, const std::string& parameters) {
+    w.out.line("const auto {} = [&](auto pixels, std::int64_t ox{}) __attribute__((always_inline)) {{", name,
+               parameters);
+    w.out.line("constexpr int kPixels = pixels.value;");
+    w.out.line("f32v sum[kPixels];");
+    w.out.line("SINTER_UNROLL");
+    w.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = b;");
+    rows.open_taps(w.out);
+  };
+  start("tile", "");
+  w.out.line("const float* const from = {} + {} + c;", x, rows.input_offset(rows.position("ox")));
+  w.out.line("const float* const wk = {} + {} * {} + c;", weights, rows.tap("0"), padded);
+  if (keep_inputs) {
+    w.out.line("constexpr int kInputs = (kPixels - 1) * {} + {};", stride, (kernel - 1) * dilation + 1);
+    w.out.line("f32v in[kInputs];");
+    w.out.line("SINTER_UNROLL");
+    w.out.line("for (int i = 0; i < kInputs; ++i) in[i] = load_lanes(from + i * {}, lanes);", channels);
+  }
+  w.out.line("SINTER_UNROLL");
+  w.out.line("for (int kw = 0; kw < {}; ++kw) {{", kernel);
+  w.out.line("const f32v k = load(wk + kw * {});", padded);
+  w.out.line("SINTER_UNROLL");
+  if (keep_inputs)
+    w.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = fma(in[t * {} + kw], k, sum[t]);", stride);
+  else
+    w.out.line(
+        "for (int t = 0; t < kPixels; ++t) sum[t] = fma(load_lanes(from + (t * {} + kw * {}) * {}, lanes), "
+        "k, sum[t]);",
+        stride, dilation, channels);
+  w.out.line("}}");
+  rows.close_taps(w.out);
+  store_pixels();
+  w.out.put("};");
+  const std::string begin = w.dim(rows.interior_begin()), end = w.dim(rows.interior_end()),
+                    width = w.dim(rows.out_width());
+  const Dim interior = rows.interior_end() - rows.interior_begin();
+  if (begin == "0" && end == width) {
+    emit_tiles(w, "0", end, interior, static_cast<int>(tile), "ox", "tile(Int<{T}>(), {x});");
+  } else {
+    start("edge", ", std::int64_t first, std::int64_t end");
+    w.out.line("for (std::int64_t kw = first; kw < end; ++kw)");
+    w.out.line("  sum[0] = fma(load_lanes({} + {} + c, lanes), load({} + {} * {} + c), sum[0]);", x,
+               rows.input_offset(fmt::format("{} + kw * {}", rows.position("ox"), dilation)), weights,
+               rows.tap("kw"), padded);
+    rows.close_taps(w.out);
+    store_pixels();
+    w.out.put("};");
+    const std::string call =
+        fmt::format("edge(Int<1>(), ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
+    w.out.line("std::int64_t ox = 0;");
+    if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, call);
+    emit_tiles(w, "ox", end, interior, static_cast<int>(tile), "ox", "tile(Int<{T}>(), {x});");
+    w.out.line("for (; ox < {}; ++ox) {}", width, call);
+  }
+  w.out.put("};");
+  const int64_t full = channels / lanes;
+  if (full > 0)
+    w.out.line("for (std::int64_t c = 0; c < {}; c += kLanes) channels(c, Int<kLanes>());", full * lanes);
+  if (channels % lanes) w.out.line("channels({}, Int<{}>());", full * lanes, channels % lanes);
+  Rows(rows).close();
+}
+
+}  // namespace
+
+const std::vector<Kernel>& kernels_conv_depthwise() {
+  static const std::vector<Kernel> table = {
+      {"conv_depthwise", "depthwise convolution on channels-last floats, vectors over channels", accepts,
+       emit}};
+  return table;
+}
+
+}  // namespace sinter

@@ -1,0 +1,64 @@
+// Elementwise layers: one loop nest over the output, the expression inside.
+#include "emit/loops.h"
+#include "ops/op.h"
+
+namespace sinter {
+namespace {
+
+bool is_fused_elementwise(const Node& n) {
+  return std::string_view(n.op->name) == "elementwise" && std::string_view(n.op->domain) == "sinter";
+}
+
+bool accepts(const Node& n, const Target&) {
+  for (const Value* v : n.inputs)
+    if (v && (size_of(v->type.dtype) == 0 || v->type.dtype == DType::kComplex64 ||
+              v->type.dtype == DType::kComplex128))
+      return false;
+  if (is_fused_elementwise(n)) return true;
+  return n.op->expr != nullptr && !n.epilogue;
+}
+
+void emit(LayerWriter& w) {
+  const Node& n = w.node;
+  const TensorType& type = n.outputs[0]->type;
+  ExprPtr e = n.epilogue;
+  if (!is_fused_elementwise(n)) {
+    std::vector<ExprPtr> args;
+    for (size_t i = 0; i < n.inputs.size(); ++i)
+      args.push_back(n.inputs[i] ? Expr::input(static_cast<int>(i), n.inputs[i]->type.dtype) : nullptr);
+    e = n.op->expr(n, args);
+  }
+  // Operands that the expression reads, numbered densely for the nest; constants of one element become
+  // literals.
+  std::vector<Strided> operands;
+  std::vector<int> number(n.inputs.size(), -1);
+  e = rewrite_leaves(e, [&](const Expr& leaf) -> ExprPtr {
+    if (leaf.kind != Expr::Kind::kOperand) return nullptr;
+    const size_t k = static_cast<size_t>(leaf.operand);
+    const Value* v = n.inputs[k];
+    if (v->data && v->data->size() == 1)
+      return is_float(v->type.dtype) ? Expr::constant(v->data->real(0), v->type.dtype)
+                                     : Expr::constant_integer(v->data->integer(0), v->type.dtype);
+    if (number[k] < 0) {
+      number[k] = static_cast<int>(operands.size());
+      operands.push_back(broadcast(w, w.input(k), v->type, type.shape));
+      if (!v->data && v->type.shape == type.shape && size_of(v->type.dtype) == size_of(type.dtype))
+        w.may_overwrite(k);
+    }
+    return Expr::input(number[k], leaf.dtype);
+  });
+  const Strided out{w.output(0), type.dtype, Dim(0), dim_strides(type.shape), {}};
+  w.summary(text(*e));
+  w.flops(product(type.shape) * Dim(node_count(*e)));
+  emit_loops(w, type.shape, e, out, operands);
+}
+
+}  // namespace
+
+const std::vector<Kernel>& kernels_elementwise() {
+  static const std::vector<Kernel> table = {
+      {"elementwise", "a loop nest over the output with a scalar expression inside", accepts, emit}};
+  return table;
+}
+
+}  // namespace sinter

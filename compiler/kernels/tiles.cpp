@@ -1,0 +1,80 @@
+#include "kernels/tiles.h"
+
+#include <algorithm>
+
+namespace sinter {
+
+Panels panels_of(const Target& t, int64_t channels, int64_t pixels) {
+  const int64_t vectors = (channels + t.lanes - 1) / t.lanes;
+  // The widest panels waste the fewest loads; but few pixels a row leave a wide machine's registers empty,
+  // and a count that does not divide leaves a narrow last panel.
+  int best = 1;
+  double best_cost = 1e30;
+  for (int v = 1; v <= t.max_vectors && v <= vectors; ++v) {
+    const int64_t tile = std::min<int64_t>(t.tile(v), std::max<int64_t>(pixels, 1));
+    const int64_t tiles = (std::max<int64_t>(pixels, 1) + tile - 1) / tile;
+    double cost = 0;
+    for (int64_t done = 0; done < vectors; done += v) {
+      const double w = static_cast<double>(std::min<int64_t>(v, vectors - done));
+      const double per_tile = static_cast<double>(pixels) / static_cast<double>(tiles);
+      // Sums in flight hide the latency of multiply-add: at least 8 of them.
+      const double busy = std::max(w * per_tile, 8.0);
+      cost += static_cast<double>(tiles) * (busy + 0.35 * (w + per_tile));
+    }
+    if (cost < best_cost * 0.999) best_cost = cost, best = v;
+  }
+  Panels p;
+  p.vectors = best;
+  p.full = channels / (int64_t{best} * t.lanes);
+  const int64_t left = channels - p.full * best * t.lanes;
+  if (left > 0) {
+    p.rest = static_cast<int>((left + t.lanes - 1) / t.lanes);
+    p.tail = static_cast<int>(left - int64_t{p.rest - 1} * t.lanes);
+  }
+  return p;
+}
+
+namespace {
+std::string filled(std::string call, const std::string& variable, int64_t pixels) {
+  for (size_t at; (at = call.find("{T}")) != std::string::npos;) call.replace(at, 3, std::to_string(pixels));
+  for (size_t at; (at = call.find("{x}")) != std::string::npos;) call.replace(at, 3, variable);
+  return call;
+}
+}  // namespace
+
+void emit_tiles(LayerWriter& w, const std::string& first, const std::string& end, const Dim& count, int tile,
+                const std::string& v, const std::string& call) {
+  auto loop = [&](int64_t pixels, const std::string& limit) {
+    w.out.line("for (; {0} + {1} <= {2}; {0} += {1}) {3}", v, pixels, limit, filled(call, v, pixels));
+  };
+  if (first != v) w.out.line("std::int64_t {} = {};", v, first);
+  if (!count.is_static()) {
+    for (int64_t t = tile; t >= 1; t = t > 4 ? t / 2 : t > 1 ? 1 : 0) loop(t, end);
+    return;
+  }
+  const int64_t n = count.value();
+  if (n <= 0) return;
+  const int64_t tiles = (n + tile - 1) / tile, size = n / tiles, larger = n % tiles;
+  if (larger > 0)
+    w.out.line("for (std::int64_t k = 0; k < {}; ++k, {} += {}) {}", larger, v, size + 1,
+               filled(call, v, size + 1));
+  w.out.line("for (std::int64_t k = 0; k < {}; ++k, {} += {}) {}", tiles - larger, v, size,
+             filled(call, v, size));
+}
+
+void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::string& weights,
+                 const std::string& base) {
+  const int lanes = w.target.lanes;
+  const int64_t width = int64_t{p.vectors} * lanes;
+  const std::string plus = base == "0" ? "" : base + " + ";
+  if (p.full > 1)
+    w.out.line("for (std::int64_t p = 0; p < {}; ++p) panel(Int<{}>(), Int<{}>(), {}p * {}, {} + p * {});",
+               p.full, p.vectors, lanes, plus, width, weights, k_count * width);
+  else if (p.full == 1)
+    w.out.line("panel(Int<{}>(), Int<{}>(), {}, {});", p.vectors, lanes, base, weights);
+  if (p.rest)
+    w.out.line("panel(Int<{}>(), Int<{}>(), {}{}, {} + {});", p.rest, p.tail, plus, p.full * width, weights,
+               p.full * k_count * width);
+}
+
+}  // namespace sinter

@@ -1,0 +1,247 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "emit/code.h"
+#include "ir/error.h"
+#include "ops/op.h"
+
+namespace sinter {
+namespace {
+
+bool is_view(const Node& n) { return n.op->is_view && !n.epilogue; }
+
+// The Value whose bytes a chain of views shows.
+const Value* root_of(const Value* v) {
+  while (v->producer && is_view(*v->producer)) v = v->producer->inputs[0];
+  return v;
+}
+
+int64_t bound_bytes(const Value& v) {
+  const Dim count = product(v.type.shape);
+  if (count.hi() == Interval::kUnbounded) {
+    std::vector<SymbolPtr> symbols;
+    count.collect_symbols(symbols);
+    std::string who, option;
+    for (const SymbolPtr& s : symbols)
+      if (s->range.hi == Interval::kUnbounded) {
+        who += fmt::format("{}{} ({})", who.empty() ? "" : ", ", sinter::quoted(s->name), s->origin);
+        if (option.empty() && !s->from_data)
+          option = fmt::format("; give --dim \"{}<=MAX\" or --dim {}=VALUE", s->name, s->name);
+      }
+    refuse("{}: its size {} has no upper bound, because of {}{}", sinter::quoted(v.name), text(v.type.shape),
+           who.empty() ? "its expression" : who, option);
+  }
+  const int64_t each = static_cast<int64_t>(size_of(v.type.dtype));
+  if (each == 0)
+    refuse("{}: tensors of type {} are not supported in generated code", sinter::quoted(v.name),
+           name_of(v.type.dtype));
+  if (count.hi() > (int64_t{1} << 40) / each)
+    refuse("{}: its size {} exceeds 1 TiB at the bounds", sinter::quoted(v.name), text(v.type.shape));
+  return std::max<int64_t>(count.hi(), 0) * each;
+}
+
+// One block of arena memory: a root Value with its views, or one scratch parameter.
+struct Block {
+  const Value* value = nullptr;
+  int64_t bytes = 0;
+  size_t first = 0, last = 0;  // layers, inclusive
+  int64_t offset = -1;
+  Block* inside = nullptr;  // shares this block's place (written over it)
+};
+
+class ArenaPlanner {
+ public:
+  ArenaPlanner(const Graph& g, Plan& plan) : g_(g), plan_(plan) {}
+
+  void run() {
+    place_fixed();
+    make_blocks();
+    measure_live();
+    overwrite();
+    assign();
+    finish();
+  }
+
+ private:
+  void place_fixed() {
+    for (size_t i = 0; i < g_.inputs.size(); ++i)
+      plan_.places[g_.inputs[i]] = {Place::Kind::kInput, i, 0, bound_bytes(*g_.inputs[i]), Dim(0)};
+    for (size_t i = 0; i < g_.outputs.size(); ++i) {
+      const Value* root = root_of(g_.outputs[i]);
+      plan_.places[root] = {Place::Kind::kOutput, i, 0, bound_bytes(*g_.outputs[i]), Dim(0)};
+    }
+  }
+
+  void make_blocks() {
+    blocks_.reserve(10 * plan_.layers.size() + 10);
+    for (size_t i = 0; i < plan_.layers.size(); ++i) {
+      const Layer& layer = plan_.layers[i];
+      for (const Parameter& p : layer.parameters) {
+        if (p.kind == Parameter::Kind::kOutput && !plan_.places.count(p.value)) {
+          SINTER_CHECK(blocks_.size() < blocks_.capacity());
+          blocks_.push_back({p.value, bound_bytes(*p.value), i, i, -1, nullptr});
+          by_value_[p.value] = &blocks_.back();
+        } else if (p.kind == Parameter::Kind::kInput) {
+          auto it = by_value_.find(root_of(p.value));
+          if (it != by_value_.end()) it->second->last = i;
+        }
+      }
+    }
+    values_ = blocks_.size();
+    scratch_of_.resize(plan_.layers.size());
+    for (size_t i = 0; i < plan_.layers.size(); ++i)
+      for (const Parameter& p : plan_.layers[i].parameters)
+        if (p.kind == Parameter::Kind::kScratch) {
+          SINTER_CHECK(blocks_.size() < blocks_.capacity());
+          scratch_of_[i].push_back(blocks_.size());
+          blocks_.push_back({nullptr, p.bytes, i, i, -1, nullptr});
+        }
+  }
+
+  void measure_live() {
+    for (size_t i = 0; i < plan_.layers.size(); ++i) {
+      int64_t sum = 0;
+      for (size_t b = 0; b < values_; ++b)
+        if (blocks_[b].first <= i && i <= blocks_[b].last) sum += blocks_[b].bytes;
+      plan_.live_bytes = std::max(plan_.live_bytes, sum);
+    }
+  }
+
+  // A layer's output takes over the place of an input that nobody reads afterwards.
+  void overwrite() {
+    for (size_t i = 0; i < plan_.layers.size(); ++i) {
+      const Layer& layer = plan_.layers[i];
+      auto out = by_value_.find(layer.node->outputs[0]);
+      if (out == by_value_.end() || out->second->first != i) continue;
+      for (const Value* v : layer.may_overwrite) {
+        auto in = by_value_.find(root_of(v));
+        if (in == by_value_.end() || in->second->last != i || in->second->bytes != out->second->bytes)
+          continue;
+        Block* home = in->second;
+        while (home->inside) home = home->inside;
+        out->second->inside = home;
+        home->last = std::max(home->last, out->second->last);
+        break;
+      }
+    }
+  }
+
+  // Largest first, each at the lowest offset that is free for its whole life.
+  void assign() {
+    std::vector<Block*> order;
+    for (Block& b : blocks_)
+      if (!b.inside) order.push_back(&b);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Block* a, const Block* b) { return a->bytes > b->bytes; });
+    std::vector<Block*> placed;
+    for (Block* b : order) {
+      std::vector<std::pair<int64_t, int64_t>> taken;
+      for (const Block* o : placed)
+        if (o->first <= b->last && b->first <= o->last && o->bytes > 0)
+          taken.emplace_back(o->offset, o->offset + o->bytes);
+      std::sort(taken.begin(), taken.end());
+      int64_t at = 0;
+      for (const auto& [begin, end] : taken) {
+        if (at + b->bytes <= begin) break;
+        at = std::max(at, (end + 63) / 64 * 64);
+      }
+      b->offset = at;
+      placed.push_back(b);
+      plan_.arena_bytes = std::max(plan_.arena_bytes, at + b->bytes);
+    }
+    plan_.arena_bytes = (plan_.arena_bytes + 63) / 64 * 64;
+  }
+
+  void finish() {
+    auto offset = [](const Block* b) {
+      while (b->inside) b = b->inside;
+      return b->offset;
+    };
+    for (const auto& [v, b] : by_value_)
+      plan_.places[v] = {Place::Kind::kArena, 0, offset(b), b->bytes, Dim(0)};
+    for (const auto& v : g_.values) {
+      const Value* root = root_of(v.get());
+      if (root != v.get() && plan_.places.count(root)) plan_.places[v.get()] = plan_.places[root];
+    }
+    for (size_t i = 0; i < plan_.layers.size(); ++i) {
+      plan_.scratch.emplace_back();
+      for (size_t b : scratch_of_[i]) plan_.scratch.back().push_back(blocks_[b].offset);
+    }
+  }
+
+  const Graph& g_;
+  Plan& plan_;
+  std::vector<Block> blocks_;
+  size_t values_ = 0;
+  std::map<const Value*, Block*> by_value_;
+  std::vector<std::vector<size_t>> scratch_of_;
+};
+
+// "/features/0/Conv" -> "features_0_Conv"
+std::string function_name(const Node& n) { return identifier(n.name); }
+
+}  // namespace
+
+void separate_outputs(Graph& g) {
+  const Op* copy = find_op("", "Identity");
+  SINTER_CHECK(copy);
+  std::vector<const Value*> taken;
+  for (Value*& out : g.outputs) {
+    const Value* root = root_of(out);
+    const bool shared = std::find(taken.begin(), taken.end(), root) != taken.end();
+    if (root->producer && !shared) {
+      taken.push_back(root);
+      continue;
+    }
+    Value* v = g.add_value(out->name + "_output", out->type);
+    v->origin = out->origin;
+    v->perm = out->perm;
+    Node* n = g.add_node(copy, out->name + "_copy", {out}, {v});
+    n->sources = {};
+    taken.push_back(v);
+    out = v;
+  }
+}
+
+Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
+               const std::vector<std::string>& reserved) {
+  Plan plan;
+  Names names;
+  for (const std::string& word : reserved_function_names()) names.reserve(word);
+  for (const std::string& word : reserved) names.reserve(word);
+  std::vector<std::string> problems;
+  for (const auto& n : g.nodes) {
+    if (is_view(*n)) continue;
+    const Kernel* k = find_kernel(*n, target);
+    if (!k) {
+      std::string types;
+      for (const Value* v : n->inputs)
+        if (v) types += (types.empty() ? "" : ", ") + text(v->type);
+      problems.push_back(fmt::format("{}: no code can be generated for it on ({})", label(*n), types));
+      continue;
+    }
+    try {
+      LayerWriter w(*n, target, store, names.unique(function_name(*n)));
+      k->emit(w);
+      plan.layers.push_back(w.finish(k->name));
+    } catch (Refusal& r) {
+      for (std::string& p : r.problems)
+        problems.push_back(p.empty() || p[0] != '"' ? label(*n) + ": " + p : p);
+    }
+  }
+  for (const auto& v : g.values) {
+    if (v->data) continue;
+    try {
+      bound_bytes(*v);
+    } catch (const Refusal& r) {
+      if (problems.size() < 20) problems.insert(problems.end(), r.problems.begin(), r.problems.end());
+    }
+  }
+  if (!problems.empty()) throw Refusal(std::move(problems));
+  ArenaPlanner(g, plan).run();
+  return plan;
+}
+
+}  // namespace sinter

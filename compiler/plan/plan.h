@@ -1,0 +1,43 @@
+// Plan: the layers in order, and where every tensor lies.
+//
+// A Value lies in a caller's input or output buffer, in the weights, or in the arena at a fixed offset that
+// holds for every size within the bounds. Views (Reshape …) share their input's place. Two Values may share
+// arena bytes only if they are never alive at once, or if a layer writes its output over an input that ends
+// there (Layer::may_overwrite).
+#pragma once
+#include <map>
+#include <vector>
+
+#include "emit/layer.h"
+
+namespace sinter {
+
+struct Place {
+  enum class Kind { kInput, kOutput, kWeights, kArena };
+  Kind kind = Kind::kArena;
+  size_t index = 0;    // kInput, kOutput: which one
+  int64_t offset = 0;  // kArena, kWeights: bytes
+  int64_t bytes = 0;   // at the bounds
+  Dim shift;           // elements from there to the first of this Value (views and parts of a Concat)
+};
+
+struct Plan {
+  std::vector<Layer> layers;  // in order of execution
+  std::map<const Value*, Place> places;
+  std::vector<std::vector<int64_t>> scratch;  // per layer: arena offset of each kScratch parameter, in order
+  int64_t arena_bytes = 0;
+  // The greatest sum of dense bytes of arena Values alive at once, at the bounds: no alignment, no scratch.
+  int64_t live_bytes = 0;
+};
+
+// Makes sure that every graph output is written by a layer of its own: inserts copies where an output is a
+// graph input, a constant, another output, or a view of one of those.
+void separate_outputs(Graph&);
+// An order of execution with small peak memory (plan/schedule.cpp).
+void schedule(Graph&);
+// Chooses kernels, writes the layers and lays out the arena. Refuses nodes without a kernel and Values
+// without bound.
+// `reserved`: identifiers that no layer's function may take (the bundle's own).
+Plan make_plan(const Graph&, const Target&, WeightStore&, const std::vector<std::string>& reserved = {});
+
+}  // namespace sinter

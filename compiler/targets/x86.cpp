@@ -1,0 +1,29 @@
+// x86-64 in the three levels of its ABI: SSE4.2 (16 registers of 4 floats, no fused multiply-add), AVX2 with
+// FMA (16 of 8) and AVX-512 (32 of 16). Weights stream from memory, inputs are broadcast from memory, so that
+// a tile of V vectors times T pixels needs V*T + V (+1) registers.
+#include "targets/target.h"
+
+namespace sinter {
+
+int tile_x86(int vectors, int registers) {
+  const bool wide = registers == 32;
+  switch (vectors) {
+    case 1: return wide ? 14 : 10;
+    case 2: return wide ? 12 : 6;
+    case 3: return wide ? 8 : 4;
+    default: return wide ? 6 : 3;
+  }
+}
+
+const std::vector<Target>& targets_x86() {
+  static const std::vector<Target> rows = {
+      {"x86-64-v2", "x86-64 with SSE4.2", "sse42", 4, 16, false, "-march=x86-64-v2", "Atom, old servers", 2},
+      {"avx2", "x86-64 with AVX2 and FMA (x86-64-v3)", "avx2", 8, 16, false, "-march=x86-64-v3",
+       "Haswell, Zen and later", 2},
+      {"avx512", "x86-64 with AVX-512 F, BW, CD, DQ, VL (x86-64-v4)", "avx512", 16, 32, false,
+       "-march=x86-64-v4", "Skylake-X, Zen 4 and later", 4},
+  };
+  return rows;
+}
+
+}  // namespace sinter

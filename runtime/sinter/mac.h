@@ -1,0 +1,198 @@
+// The register tile at the heart of convolution, GEMM and attention: OB vectors of output channels x T pixels
+// (or rows), accumulated in registers over k input channels:
+//
+//   acc.a[t][o] += sum over i in [0, k) of x[t * pixel_stride + i * k_stride] * w[(i * OB + o) * kLanes ...]
+//
+// w is a packed panel [k][OB][kLanes], read as one contiguous stream. Sums are taken in the order of i, each
+// product fused into the sum where the instruction set can. k may be any value >= 0 and only known at run
+// time; nothing but the named elements of x and w is read. Everything is inlined into the caller's loop, so
+// that strides and k that are constants there become parts of addresses.
+//
+// Tiles whose inner loop has no spills with g++ 12 (OB x T; kTileT<OB> is the largest good T):
+//   AVX-512   1x28  2x14  3x9  4x6     32 registers: OB*T + OB + 1 (x broadcast) <= 32
+//   AVX2      1x12  2x6   3x4  4x3     16 registers
+//   SSE4.2    1x12  2x6   3x3  4x2     16 registers, one more for each product
+//   NEON      1x15  2x10  3x7  4x5     32 registers: OB*T + OB + T (x by lane) <= 32
+//                                      modelled best: Cortex-A72 and A76 2x10 (99 %), A53 and A55 4x5, 3x7
+//                                      (62-66 %)
+// AVX-512 and AVX2 need 8 to 10 sums in flight to be busy, NEON 4 (Cortex-A53) to 8 (A76).
+#ifndef SINTER_MAC_H_
+#define SINTER_MAC_H_
+#ifndef SINTER_ISA
+#error "include a sinter/simd_*.h before sinter/mac.h"
+#endif
+
+namespace sinter::SINTER_ISA {
+
+template <int OB, int T>
+struct Tile {
+  f32v a[T][OB];
+};
+
+namespace detail {
+constexpr int tile_t(int ob) {
+#if defined(SINTER_ISA_NEON)
+  return ob == 1 ? 15 : ob == 2 ? 10 : ob == 3 ? 7 : ob == 4 ? 5 : 1;
+#elif defined(SINTER_ISA_AVX512)
+  return ob == 1 ? 28 : ob == 2 ? 14 : ob == 3 ? 9 : ob == 4 ? 6 : 1;
+#elif defined(SINTER_ISA_AVX2)
+  return ob == 1 ? 12 : ob == 2 ? 6 : ob == 3 ? 4 : ob == 4 ? 3 : 1;
+#else
+  return ob == 1 ? 12 : ob == 2 ? 6 : ob == 3 ? 3 : ob == 4 ? 2 : 1;
+#endif
+}
+}  // namespace detail
+
+// The largest T (pixels) of a tile of OB vectors that stays in registers, OB = 1 to 4.
+template <int OB>
+constexpr int kTileT = detail::tile_t(OB);
+
+// Starts every pixel's sums at bias[OB * kLanes], or at zero if bias is null.
+template <int OB, int T>
+SINTER_INLINE void tile_bias(Tile<OB, T>& acc, const float* bias) {
+  SINTER_UNROLL
+  for (int o = 0; o < OB; o++) {
+    const f32v b = bias != nullptr ? load(bias + o * kLanes) : zero();
+    SINTER_UNROLL
+    for (int t = 0; t < T; t++) acc.a[t][o] = b;
+  }
+}
+
+namespace detail {
+// One value of k: an outer product of T values of x and OB vectors of w. The fewer of the two stay in
+// registers.
+template <int OB, int T>
+SINTER_INLINE void mac_step(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w) {
+  if constexpr (OB <= T) {
+    f32v wv[OB];
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++) wv[o] = load(w + o * kLanes);
+    SINTER_UNROLL
+    for (int t = 0; t < T; t++) {
+      const f32v xv = splat(x[t * pixel_stride]);
+      SINTER_UNROLL
+      for (int o = 0; o < OB; o++) acc.a[t][o] = fma(wv[o], xv, acc.a[t][o]);
+    }
+  } else {
+    f32v xv[T];
+    SINTER_UNROLL
+    for (int t = 0; t < T; t++) xv[t] = splat(x[t * pixel_stride]);
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++) {
+      const f32v wv = load(w + o * kLanes);
+      SINTER_UNROLL
+      for (int t = 0; t < T; t++) acc.a[t][o] = fma(wv, xv[t], acc.a[t][o]);
+    }
+  }
+}
+
+// part[i] += part[Half + i], i < Half: a constant Half, else g++ leaves the array in memory.
+template <int Half, int OB, int N>
+SINTER_INLINE void fold(Tile<OB, 1> (&part)[N]) {
+  SINTER_UNROLL
+  for (int i = 0; i < Half; i++) {
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++) part[i].a[0][o] = add(part[i].a[0][o], part[Half + i].a[0][o]);
+  }
+}
+
+#if defined(SINTER_ISA_NEON)
+// One value of k out of four whose x values sit in the lanes of xv.
+template <int OB, int T, int Lane>
+SINTER_INLINE void mac_lane(Tile<OB, T>& acc, const float32x4_t (&xv)[T], const float* w) {
+  float32x4_t wv[OB];
+  SINTER_UNROLL
+  for (int o = 0; o < OB; o++) wv[o] = vld1q_f32(w + (Lane * OB + o) * kLanes);
+  SINTER_UNROLL
+  for (int t = 0; t < T; t++) {
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++) acc.a[t][o] = (f32v)vfmaq_laneq_f32(ps(acc.a[t][o]), wv[o], xv[t], Lane);
+  }
+}
+#endif
+}  // namespace detail
+
+// x elements k_stride floats apart (planar inputs, transposed matrices).
+template <int OB, int T>
+SINTER_INLINE void mac_strided(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride,
+                               std::ptrdiff_t k_stride, const float* w, std::ptrdiff_t k) {
+  for (std::ptrdiff_t i = 0; i < k; i++) {
+    detail::mac_step(acc, x, pixel_stride, w);
+    x += k_stride;
+    w += OB * kLanes;
+  }
+}
+
+// x elements contiguous (channels last). NEON loads four of them at once and multiplies by lane.
+template <int OB, int T>
+SINTER_INLINE void mac(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w,
+                       std::ptrdiff_t k) {
+#if defined(SINTER_ISA_NEON)
+  for (; k >= 4; k -= 4) {
+    float32x4_t xv[T];
+    SINTER_UNROLL
+    for (int t = 0; t < T; t++) xv[t] = vld1q_f32(x + t * pixel_stride);
+    detail::mac_lane<OB, T, 0>(acc, xv, w);
+    detail::mac_lane<OB, T, 1>(acc, xv, w);
+    detail::mac_lane<OB, T, 2>(acc, xv, w);
+    detail::mac_lane<OB, T, 3>(acc, xv, w);
+    x += 4;
+    w += 4 * OB * kLanes;
+  }
+#endif
+  mac_strided(acc, x, pixel_stride, 1, w, k);
+}
+
+// The same for one pixel (GEMV): a single chain of dependent sums per vector would wait for each to finish,
+// so consecutive k go to different partial sums, added up at the end. The sum's order differs from mac's.
+template <int OB>
+SINTER_INLINE void mac_row(Tile<OB, 1>& acc, const float* x, const float* w, std::ptrdiff_t k) {
+  constexpr int kChains = OB >= 4 ? 2 : OB >= 2 ? 4 : 8;
+  constexpr int kStep = kChains < 4 ? 4 : kChains;
+  Tile<OB, 1> part[kChains];
+  part[0] = acc;
+  SINTER_UNROLL
+  for (int c = 1; c < kChains; c++) tile_bias(part[c], nullptr);
+  for (; k >= kStep; k -= kStep) {
+#if defined(SINTER_ISA_NEON)
+    SINTER_UNROLL
+    for (int c = 0; c < kStep; c += 4) {
+      const float32x4_t xv[1] = {vld1q_f32(x + c)};
+      const float* wc = w + c * OB * kLanes;
+      detail::mac_lane<OB, 1, 0>(part[c % kChains], xv, wc);
+      detail::mac_lane<OB, 1, 1>(part[(c + 1) % kChains], xv, wc);
+      detail::mac_lane<OB, 1, 2>(part[(c + 2) % kChains], xv, wc);
+      detail::mac_lane<OB, 1, 3>(part[(c + 3) % kChains], xv, wc);
+    }
+#else
+    SINTER_UNROLL
+    for (int c = 0; c < kStep; c++) detail::mac_step(part[c % kChains], x + c, 0, w + c * OB * kLanes);
+#endif
+    x += kStep;
+    w += kStep * OB * kLanes;
+  }
+  for (; k > 0; k--) {
+    detail::mac_step(part[0], x, 0, w);
+    x++;
+    w += OB * kLanes;
+  }
+  if constexpr (kChains >= 8) detail::fold<4>(part);
+  if constexpr (kChains >= 4) detail::fold<2>(part);
+  detail::fold<1>(part);
+  acc = part[0];
+}
+
+// A number as a type, for tiles whose size is a parameter of a lambda: tile(Int<7>(), …).
+template <int N>
+using Int = std::integral_constant<int, N>;
+
+// The first `lanes` lanes, 1 to kLanes; a constant kLanes makes them load and store.
+SINTER_INLINE f32v load_lanes(const float* p, int lanes) { return lanes == kLanes ? load(p) : load_n(p, lanes); }
+SINTER_INLINE void store_lanes(float* p, f32v v, int lanes) {
+  if (lanes == kLanes) store(p, v);
+  else store_n(p, v, lanes);
+}
+
+}  // namespace sinter::SINTER_ISA
+
+#endif  // SINTER_MAC_H_

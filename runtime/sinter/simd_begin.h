@@ -1,0 +1,25 @@
+// First part of every simd_*.h: the standard headers, which must come before the switch of instruction set
+// (what they define then keeps the program's base instruction set), and the two attributes every word is
+// written with.
+#ifndef SINTER_SIMD_BEGIN_H_
+#define SINTER_SIMD_BEGIN_H_
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+// Internal linkage and always inlined: two translation units for different instruction sets never share such
+// code.
+#define SINTER_INLINE [[gnu::always_inline]] static inline
+
+// Before a loop with a small constant trip count whose body indexes an array of vectors: unrolled, the array
+// lives in registers.
+#if defined(__clang__)
+#define SINTER_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define SINTER_UNROLL _Pragma("GCC unroll 64")
+#endif
+
+#endif  // SINTER_SIMD_BEGIN_H_

@@ -1,0 +1,116 @@
+// mac, mac_strided and mac_row against sums in double, over tiles, strides and lengths; every x lies in
+// memory of just the size the contract names, so that AddressSanitizer finds a read too far.
+
+// clang-format off
+#include "simd_isa.h"  // first: it chooses the instruction set
+#include "sinter/mac.h"
+// clang-format on
+
+namespace isa = sinter::SINTER_ISA;
+using isa::kLanes;
+
+namespace {
+
+std::vector<float> random_floats(std::ptrdiff_t n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<float> v(static_cast<size_t>(n));
+  // Multiples of 1/64: all sums of up to a thousand products are exact in float, whatever the order.
+  for (float& x : v) x = static_cast<float>(static_cast<int>(random() % 129) - 64) / 64.0f;
+  return v;
+}
+
+struct Case {
+  std::ptrdiff_t k, pixel_stride, k_stride;
+};
+
+template <int OB, int T>
+void check_tile(const Case& c, bool with_bias) {
+  const std::ptrdiff_t reach = c.k == 0 ? 0 : (T - 1) * c.pixel_stride + (c.k - 1) * c.k_stride + 1;
+  const std::vector<float> x = random_floats(reach, 1), w = random_floats(c.k * OB * kLanes, 2);
+  const std::vector<float> bias = random_floats(OB * kLanes, 3);
+  isa::Tile<OB, T> tile;
+  isa::tile_bias(tile, with_bias ? bias.data() : nullptr);
+  if (c.k_stride == 1) {
+    isa::mac(tile, x.data(), c.pixel_stride, w.data(), c.k);
+  } else {
+    isa::mac_strided(tile, x.data(), c.pixel_stride, c.k_stride, w.data(), c.k);
+  }
+  for (int t = 0; t < T; t++) {
+    for (int o = 0; o < OB; o++) {
+      float got[kLanes];
+      isa::store(got, tile.a[t][o]);
+      for (int l = 0; l < kLanes; l++) {
+        double want = with_bias ? static_cast<double>(bias[static_cast<size_t>(o * kLanes + l)]) : 0.0;
+        for (std::ptrdiff_t i = 0; i < c.k; i++) {
+          want += static_cast<double>(x[static_cast<size_t>(t * c.pixel_stride + i * c.k_stride)]) *
+                  static_cast<double>(w[static_cast<size_t>((i * OB + o) * kLanes + l)]);
+        }
+        ASSERT_EQ(static_cast<double>(got[l]), want)
+            << OB << "x" << T << " k " << c.k << " pixel " << t << " vector " << o << " lane " << l;
+      }
+    }
+  }
+}
+
+template <int OB, int T>
+void check_tiles() {
+  for (std::ptrdiff_t k : {0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 64}) {
+    const Case cases[] = {{k, k, 1}, {k, k + 5, 1}, {k, 1, 17}, {k, 2, 40}, {k, 3 * k, 3}, {k, 0, 1}};
+    for (const Case& c : cases) check_tile<OB, T>(c, k % 2 == 0);
+  }
+}
+
+TEST(Mac, OneVector) {
+  check_tiles<1, 1>();
+  check_tiles<1, 2>();
+  check_tiles<1, 5>();
+  check_tiles<1, isa::kTileT<1>>();
+}
+TEST(Mac, TwoVectors) {
+  check_tiles<2, 1>();
+  check_tiles<2, 3>();
+  check_tiles<2, 8>();
+  check_tiles<2, isa::kTileT<2>>();
+}
+TEST(Mac, ThreeVectors) {
+  check_tiles<3, 1>();
+  check_tiles<3, 2>();
+  check_tiles<3, 6>();
+  check_tiles<3, isa::kTileT<3>>();
+}
+TEST(Mac, FourVectors) {
+  check_tiles<4, 1>();
+  check_tiles<4, 2>();
+  check_tiles<4, 3>();
+  check_tiles<4, isa::kTileT<4>>();
+}
+
+template <int OB>
+void check_row() {
+  for (std::ptrdiff_t k : {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 63, 64, 100}) {
+    const std::vector<float> x = random_floats(k, 4), w = random_floats(k * OB * kLanes, 5);
+    const std::vector<float> bias = random_floats(OB * kLanes, 6);
+    isa::Tile<OB, 1> row, one;
+    isa::tile_bias(row, bias.data());
+    isa::tile_bias(one, bias.data());
+    isa::mac_row(row, x.data(), w.data(), k);
+    isa::mac(one, x.data(), 0, w.data(), k);
+    for (int o = 0; o < OB; o++) {
+      float got[kLanes], want[kLanes];
+      isa::store(got, row.a[0][o]);
+      isa::store(want, one.a[0][o]);
+      for (int l = 0; l < kLanes; l++) ASSERT_EQ(got[l], want[l]) << OB << " k " << k << " lane " << l;
+    }
+  }
+}
+
+TEST(Mac, Row) {
+  check_row<1>();
+  check_row<2>();
+  check_row<3>();
+  check_row<4>();
+}
+
+}  // namespace
+
+#include "sinter/simd_end.h"
