@@ -59,7 +59,8 @@ inline float resize_source(const ResizeAxis& a, std::int64_t o) {
     case ResizeTransform::kHalfPixelSymmetric: {
       const float adjustment = out / (a.scale * in);
       const float offset = resize_detail::rounded_product(in / 2.0f, 1.0f - adjustment);
-      return offset + (x + 0.5f) / a.scale - 0.5f;
+      return static_cast<float>(static_cast<double>(offset) +
+                                (static_cast<double>(x) + 0.5) / static_cast<double>(a.scale) - 0.5);
     }
     case ResizeTransform::kPytorchHalfPixel: return a.out > 1 ? (x + 0.5f) / a.scale - 0.5f : 0.0f;
     case ResizeTransform::kAlignCorners: return a.out > 1 ? x * (in - 1.0f) / (out - 1.0f) : 0.0f;
@@ -82,10 +83,12 @@ inline bool resize_is_outside(const ResizeAxis& a, float source) {
 
 inline std::int64_t resize_nearest(const ResizeAxis& a, float source, ResizeNearest mode) {
   const float below = std::floor(source);
+  // Ties that rounding has moved by a few units are ties: 14 -> 16 asks for 4 / (16/14) = 3.4999998.
+  const bool tie = std::fabs(source - below - 0.5f) <= 1e-6f;
   float whole = below;
   switch (mode) {
-    case ResizeNearest::kRoundPreferFloor: whole = source - below == 0.5f ? below : std::round(source); break;
-    case ResizeNearest::kRoundPreferCeil: whole = std::round(source); break;
+    case ResizeNearest::kRoundPreferFloor: whole = tie ? below : std::round(source); break;
+    case ResizeNearest::kRoundPreferCeil: whole = tie ? below + 1.0f : std::round(source); break;
     case ResizeNearest::kFloor: break;
     case ResizeNearest::kCeil: whole = std::ceil(source); break;
   }
