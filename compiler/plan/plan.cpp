@@ -185,7 +185,8 @@ std::string function_name(const Node& n) { return identifier(n.name); }
 }  // namespace
 
 void separate_outputs(Graph& g) {
-  const Op* copy = find_op("", "Identity");
+  // Not Identity: that is a view, which no layer writes.
+  const Op* copy = find_op("sinter", "elementwise");
   SINTER_CHECK(copy);
   std::vector<const Value*> taken;
   for (Value*& out : g.outputs) {
@@ -195,11 +196,14 @@ void separate_outputs(Graph& g) {
       taken.push_back(root);
       continue;
     }
-    Value* v = g.add_value(out->name + "_output", out->type);
+    Value* v = g.add_value(out->name + "_copy", out->type);
     v->origin = out->origin;
     v->perm = out->perm;
-    Node* n = g.add_node(copy, out->name + "_copy", {out}, {v});
-    n->sources = {};
+    Node* n = g.add_node(copy, v->name, {out}, {v});
+    n->epilogue = Expr::input(0, out->type.dtype);
+    n->anchor_inputs = 0;
+    // The output keeps its name, unless an input has the same.
+    if (std::find(g.inputs.begin(), g.inputs.end(), out) == g.inputs.end()) std::swap(out->name, v->name);
     taken.push_back(v);
     out = v;
   }
