@@ -173,9 +173,23 @@ const Proof kProofs[] = {
      1e-5},
     {"layout_resize",
      {"choose_layout", "remove_identity_again"},
-     "(float[N,2,4,4] x, float[3,2,1,1] w_w) => (float[N,3,8,8] y)",
+     "(float[N,2,4,4] x, float[3,2,1,1] w_w, float[5,3,1,1] w_v) => (float[N,5,8,8] y)",
      "a = Conv(x, w_w)  s = Constant<value = float[4] {1.0, 1.0, 2.0, 2.0}>()"
-     "b = Resize<mode = \"linear\">(a, , s)  y = Relu(b)",
+     "b = Resize<mode = \"linear\">(a, , s)  c = Relu(b)  y = Conv(c, w_v)",
+     1e-5},
+    {"layout_channel_shuffle",
+     {"choose_layout", "sink_transposes", "remove_identity_again"},
+     "(float[N,4,3,3] x, float[6,4,1,1] w_w, float[2,6,1,1] w_v) => (float[N,2,3,3] y)",
+     "a = Conv(x, w_w)  s = Constant<value = int64[5] {0, 2, 3, 3, 3}>()  b = Reshape(a, s)"
+     "c = Transpose<perm = [0, 2, 1, 3, 4]>(b)  t = Constant<value = int64[4] {0, 6, 3, 3}>()  d = "
+     "Reshape(c, t)"
+     "y = Conv(d, w_v)",
+     1e-5},
+    {"layout_tokens",
+     {"choose_layout", "sink_transposes", "remove_identity_again"},
+     "(float[N,3,8,8] x, float[6,3,4,4] w_w) => (float[N,4,6] y)",
+     "a = Conv<strides = [4, 4]>(x, w_w)  s = Constant<value = int64[3] {0, 6, -1}>()  b = Reshape(a, s)"
+     "c = Transpose<perm = [0, 2, 1]>(b)  y = Softmax(c)",
      1e-5},
     {"layout_one_dimension",
      {"choose_layout", "remove_identity_again"},
@@ -197,6 +211,25 @@ const Proof kProofs[] = {
      {"sink_transposes", "remove_identity_again"},
      "(float[N,4,6] x, float[N,6,4] z) => (float[N,6,4] y, float[N,4,6] k)",
      "a = Transpose<perm = [0, 2, 1]>(x)  y = Add(a, z)  k = Relu(x)"},
+    {"sink_keeps_elementwise_with_its_anchor",
+     {"sink_transposes", "fuse_epilogue"},
+     "(float[N,4,6] x, float[6,5] w_w) => (float[N,5,4] y)",
+     "a = MatMul(x, w_w)  b = Relu(a)  y = Transpose<perm = [0, 2, 1]>(b)",
+     1e-6},
+    // ---- sink_reshapes
+    {"sink_reshape_not_possible",
+     {"sink_reshapes", "remove_identity_again", "fuse_epilogue"},
+     "(float[N,4] x, float[4,6] w_w, float[3] w_b, float[N,2,3] r) => (float[N,2,3] y)",
+     "a = MatMul(x, w_w)  s = Constant<value = int64[3] {-1, 2, 3}>()  b = Reshape(a, s)  c = Add(b, w_b)"
+     "d = Sigmoid(c)  e = Mul(c, d)  y = Add(e, r)",
+     1e-6},
+    {"sink_reshape_tensordot",
+     {"sink_reshapes", "remove_identity_again", "fuse_epilogue"},
+     "(float[N,5,4] x, float[4,6] w_w, float[6] w_b, float[N,5,6] r) => (float[N,5,6] y)",
+     "s = Constant<value = int64[2] {-1, 4}>()  a = Reshape(x, s)  b = MatMul(a, w_w)"
+     "t = Constant<value = int64[3] {-1, 5, 6}>()  c = Reshape(b, t)  d = Add(w_b, c)  e = Tanh(d)  y = "
+     "Mul(e, r)",
+     1e-6},
     // ---- fusion
     {"epilogue_conv",
      {"fuse_epilogue"},
