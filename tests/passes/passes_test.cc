@@ -267,6 +267,88 @@ const Proof kProofs[] = {
      "s = Shape(x)  i = Constant<value = int64[1] {0}>()  n = Gather(s, i)  two = Constant<value = int64[1] "
      "{2}>()"
      "m = Mul(n, two)  t = Concat<axis = 0>(m, two)  y = Expand(z, t)"},
+    // ---- simplify_expr
+    {"simplify_gelu_erf",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "r = Constant<value = float {1.41421354}>()  one = Constant<value = float {1.0}>()  half = "
+     "Constant<value = float {0.5}>()  a = Div(x, r)  b = Erf(a)  d = Add(b, one)  e = Mul(x, d)  y = Mul(e, "
+     "half)",
+     2e-6},
+    {"simplify_gelu_erf_half_first",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "r = Constant<value = float {0.707106769}>()  one = Constant<value = float {1.0}>()  half = "
+     "Constant<value = float {0.5}>()  h = Mul(half, x)  a = Mul(x, r)  b = Erf(a)  d = Add(one, b)  y = "
+     "Mul(h, d)",
+     2e-6},
+    {"simplify_gelu_tanh_pow",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "k = Constant<value = float {0.7978845608}>()  q = Constant<value = float {0.044715}>()  three = "
+     "Constant<value = float {3.0}>()  one = Constant<value = float {1.0}>()  half = Constant<value = float "
+     "{0.5}>()  p = Pow(x, three)  a = Mul(p, q)  b = Add(x, a)  d = Mul(b, k)  e = Tanh(d)  f = Add(e, one) "
+     " g = Mul(x, half)  y = Mul(g, f)",
+     2e-6},
+    {"simplify_gelu_tanh_square",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "k = Constant<value = float {0.7978845608}>()  q = Constant<value = float {0.044715}>()  one = "
+     "Constant<value = float {1.0}>()  half = Constant<value = float {0.5}>()  s = Mul(x, x)  a = Mul(q, s)  "
+     "b = Add(one, a)  m = Mul(k, x)  d = Mul(m, b)  e = Tanh(d)  f = Add(one, e)  g = Mul(half, x)  y = "
+     "Mul(g, f)",
+     2e-6},
+    {"simplify_not_gelu",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "r = Constant<value = float {1.5}>()  one = Constant<value = float {1.0}>()  half = Constant<value = "
+     "float {0.5}>()  a = Div(x, r)  b = Erf(a)  d = Add(b, one)  e = Mul(x, d)  y = Mul(e, half)",
+     2e-6},
+    {"simplify_silu",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "s = Sigmoid(x)  y = Mul(s, x)",
+     2e-6},
+    {"simplify_mish",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "s = Softplus(x)  t = Tanh(s)  y = Mul(x, t)",
+     2e-6},
+    {"simplify_hard_swish_sigmoid",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "s = HardSigmoid<alpha = 0.16666667, beta = 0.5>(x)  y = Mul(x, s)",
+     2e-6},
+    {"simplify_hard_swish_clip_div",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "three = Constant<value = float {3.0}>()  zero = Constant<value = float {0.0}>()  six = Constant<value "
+     "= float {6.0}>()  a = Add(x, three)  b = Clip(a, zero, six)  d = Mul(x, b)  y = Div(d, six)",
+     2e-6},
+    {"simplify_hard_swish_div_first",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "three = Constant<value = float {3.0}>()  zero = Constant<value = float {0.0}>()  six = Constant<value "
+     "= float {6.0}>()  a = Add(three, x)  b = Clip(a, zero, six)  d = Div(b, six)  y = Mul(d, x)",
+     2e-6},
+    {"simplify_relu6_min_max",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "zero = Constant<value = float {0.0}>()  six = Constant<value = float {6.0}>()  a = Max(x, zero)  y = "
+     "Min(a, six)",
+     2e-6},
+    {"simplify_max_min_crossed",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "one = Constant<value = float {1.0}>()  two = Constant<value = float {2.0}>()  a = Max(x, two)  y = "
+     "Min(a, one)",
+     2e-6},
+    {"simplify_constants_multiply",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "a = Constant<value = float {3.0}>()  b = Constant<value = float {0.5}>()  d = Constant<value = float "
+     "{4.0}>()  e = Mul(x, a)  f = Mul(b, e)  g = Div(f, d)  h = Neg(g)  y = Add(x, h)",
+     2e-6},
     // ---- everything
     {"all_resnet_block",
      {"all"},
