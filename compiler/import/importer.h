@@ -1,0 +1,119 @@
+// Importer: the state of one import, shared by model.cpp (inputs, outputs, dims), nodes.cpp (nodes, bodies)
+// and functions.cpp (model-local functions). Internal to import/.
+//
+// Nodes are imported in topological order and inferred at once, so that upgrading an old node can ask for the
+// ranks of its inputs. A node that is refused leaves its outputs without a type (dtype kUndefined); what
+// depends on it is still imported, for its own problems, but not inferred.
+#pragma once
+#include <onnx/onnx_pb.h>
+
+#include <filesystem>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "import/onnx.h"
+#include "import/upgrade.h"
+#include "ops/op.h"
+
+namespace sinter {
+
+using Opsets = std::map<std::string, int64_t>;
+using Bindings = std::map<std::string, onnx::AttributeProto>;
+template <class T>
+using Repeated = google::protobuf::RepeatedPtrField<T>;
+
+// Names that mean something at one place of the model: the main graph, a body, or an inlined function.
+struct Scope {
+  Graph* graph = nullptr;              // where its nodes go
+  Scope* parent = nullptr;             // names not found here are looked up there; null in functions
+  std::string prefix;                  // "call/" for what comes from a function's body
+  const Opsets* opsets = nullptr;      // domain -> version
+  const Bindings* bindings = nullptr;  // values of a function's attributes; null outside
+  int depth = 0;                       // bodies and functions around this one
+  std::unordered_map<std::string, Value*> values;  // null: an absent argument of a function
+  std::unordered_map<std::string, const onnx::TensorProto*> initializers;
+  std::unordered_map<std::string, const onnx::SparseTensorProto*> sparse_initializers;
+  std::unordered_set<std::string> awaited;  // in `values`, and some node is still to make it
+};
+
+class Importer {
+ public:
+  Importer(const onnx::ModelProto& model, std::filesystem::path folder, const ImportOptions& options);
+  std::unique_ptr<Graph> run();
+
+ private:
+  static constexpr int kMaxDepth = 32;
+  static constexpr int64_t kMaxNodes = 1'000'000;
+  static constexpr size_t kMaxProblems = 100;
+
+  // model.cpp
+  void read_opsets();
+  void read_functions();
+  void read_dim_options();
+  void add_inputs(Scope& scope);
+  void add_input(Scope& scope, const onnx::ValueInfoProto& info);
+  Dim input_dim(const onnx::ValueInfoProto& info, int axis);
+  const DimOption* option_for(const std::string& param, const std::string& place);
+  Dim free_dim(const std::string& name, const std::string& origin, const DimOption* option,
+               const int64_t* actual);
+  void check_options();
+  void add_outputs(Scope& scope);
+  void check_output(const onnx::ValueInfoProto& info, const Value& value);
+
+  // nodes.cpp
+  void declare_initializers(Scope& scope, const onnx::GraphProto& graph);
+  void import_nodes(Scope& scope, const Repeated<onnx::NodeProto>& nodes,
+                    const std::vector<std::string>& wanted);
+  void declare_outputs(Scope& scope, const Repeated<onnx::NodeProto>& nodes, const std::vector<int>& order,
+                       const std::vector<std::string>& wanted);
+  void import_node(Scope& scope, const onnx::NodeProto& node);
+  void import_constant(Scope& scope, const onnx::NodeProto& node);
+  Value* lookup(Scope& scope, const std::string& name);
+  Value* own(Scope& scope, const std::string& name);  // declared in this scope itself; null where it isn't
+  const onnx::AttributeProto* resolve(const Scope& scope, const onnx::AttributeProto& attribute) const;
+  Draft draft(Scope& scope, const onnx::NodeProto& node);
+  void emit(Scope& scope, Draft& draft);
+  const Op* op_for(const Draft& draft) const;
+  std::unique_ptr<Graph> import_body(Scope& scope, const onnx::GraphProto& body, const Draft& draft);
+  void try_infer(Graph& graph, Node& node);
+
+  // functions.cpp
+  const onnx::FunctionProto* function_for(const std::string& domain, const std::string& name,
+                                          const std::string& overload) const;
+  void inline_function(Scope& scope, const onnx::NodeProto& call, const onnx::FunctionProto& function);
+  void bind_attributes(const Scope& scope, const onnx::NodeProto& call, const onnx::FunctionProto& function,
+                       Bindings& bindings);
+
+  void problem(std::string text);
+  void problems(const Refusal& refusal, const std::string& label);
+
+  const onnx::ModelProto& model_;
+  std::filesystem::path folder_;
+  const ImportOptions& options_;
+  std::unique_ptr<Graph> graph_;
+  std::vector<std::string> problems_;
+  size_t problem_count_ = 0;
+  Opsets opsets_;
+  std::map<std::string, const onnx::FunctionProto*> functions_;  // "domain:name:overload"
+  std::map<const onnx::FunctionProto*, Opsets> function_opsets_;
+  std::vector<const onnx::FunctionProto*> calls_;  // those being inlined now
+  std::map<std::string, const DimOption*> dim_options_;
+  std::set<std::string> dim_options_used_;
+  std::map<std::string, Dim> named_dims_;    // dim_param -> its one Dim
+  std::vector<std::string> free_dim_names_;  // for messages
+  int64_t node_count_ = 0;
+  int speculative_ = 0;     // > 0: inside a body, whose types only its node's infer can decide
+  bool speculate_ = false;  // infer there too, as far as it goes: only old opsets' upgrades ask for types
+};
+
+std::string normal_domain(const std::string& domain);  // "ai.onnx" -> ""
+std::string label_of(const std::string& name, const std::string& op);
+// The order in which those nodes run that lead to `wanted`; refuses cycles and names with two makers.
+std::vector<int> live_order(const Repeated<onnx::NodeProto>& nodes, const std::vector<std::string>& wanted);
+// Names that `graph` takes from around it.
+std::set<std::string> free_names(const onnx::GraphProto& graph);
+// Field `number` of a message that libonnx's older schema doesn't know, one string per occurrence.
+std::vector<std::string> unknown_field(const google::protobuf::Message& message, int number);
+
+}  // namespace sinter

@@ -1,0 +1,274 @@
+// A model's frame: opsets, inputs and their dims, constants, outputs.
+#include <algorithm>
+
+#include "import/importer.h"
+#include "import/tensor_proto.h"
+#include "ir/error.h"
+
+namespace sinter {
+
+using onnx::GraphProto;
+using onnx::ValueInfoProto;
+
+Importer::Importer(const onnx::ModelProto& model, std::filesystem::path folder, const ImportOptions& options)
+    : model_(model), folder_(std::move(folder)), options_(options), graph_(std::make_unique<Graph>()) {}
+
+void Importer::problem(std::string text) {
+  if (++problem_count_ <= kMaxProblems) problems_.push_back(std::move(text));
+}
+void Importer::problems(const Refusal& r, const std::string& label) {
+  for (const std::string& p : r.problems)
+    problem(!p.empty() && (p[0] == '"' && p.find("\" (") != std::string::npos) ? p : label + ": " + p);
+}
+
+namespace {
+
+// Checks before any recursion over the model: depth of bodies, number of nodes.
+void check_size(const Repeated<onnx::NodeProto>& nodes, int depth, int64_t& left) {
+  if (depth > 32) refuse("bodies nested more than 32 deep");
+  for (const onnx::NodeProto& n : nodes) {
+    if (--left < 0) refuse("too many nodes");
+    for (const auto& a : n.attribute()) {
+      if (a.has_g()) check_size(a.g().node(), depth + 1, left);
+      for (const GraphProto& g : a.graphs()) check_size(g.node(), depth + 1, left);
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Graph> Importer::run() {
+  int64_t left = kMaxNodes;
+  check_size(model_.graph().node(), 0, left);
+  for (const auto& f : model_.functions()) check_size(f.node(), 0, left);
+  read_opsets();
+  read_functions();
+  read_dim_options();
+  Scope scope;
+  scope.graph = graph_.get();
+  scope.opsets = &opsets_;
+  graph_->name = model_.graph().name();
+  try {
+    declare_initializers(scope, model_.graph());
+    add_inputs(scope);
+    std::vector<std::string> wanted;
+    for (const ValueInfoProto& o : model_.graph().output()) wanted.push_back(o.name());
+    if (wanted.empty()) problem("the model has no output");
+    import_nodes(scope, model_.graph().node(), wanted);
+    add_outputs(scope);
+    check_options();
+  } catch (const Refusal& r) {
+    for (const std::string& p : r.problems) problem(p);
+  }
+  if (problem_count_ > problems_.size())
+    problems_.push_back(fmt::format("and {} more problems", problem_count_ - problems_.size()));
+  if (!problems_.empty()) throw Refusal(std::move(problems_));
+  graph_->verify();
+  return std::move(graph_);
+}
+
+void Importer::read_opsets() {
+  for (const auto& o : model_.opset_import()) {
+    const std::string domain = normal_domain(o.domain());
+    if (!opsets_.emplace(domain, o.version()).second && opsets_[domain] != o.version())
+      refuse("two opset versions of domain {}", sinter::quoted(domain));
+  }
+  if (model_.ir_version() < 3 && opsets_.empty()) opsets_[""] = 1;  // there were no opsets yet
+  auto check = [this](const Opsets& opsets) {
+    const auto it = opsets.find("");
+    if (it != opsets.end() && it->second < 21) speculate_ = true;
+    if (it != opsets.end() && (it->second < 1 || it->second > kNewestOpset))
+      refuse("opset {} is not supported: 1 to {} are", it->second, kNewestOpset);
+  };
+  check(opsets_);
+  for (const auto& f : model_.functions()) {
+    Opsets own;
+    for (const auto& o : f.opset_import()) own[normal_domain(o.domain())] = o.version();
+    check(own);
+  }
+}
+
+void Importer::read_dim_options() {
+  for (const DimOption& o : options_.dims) {
+    if (o.lo < 0 || o.hi < o.lo || o.step < 1)
+      refuse("--dim {}: {}..{}:{} is no range", sinter::quoted(o.name), o.lo, o.hi, o.step);
+    if (!dim_options_.emplace(o.name, &o).second) refuse("--dim {} is given twice", sinter::quoted(o.name));
+  }
+}
+
+// A dim that the model leaves open: pinned or bounded by an option, else by the actual input, else a symbol.
+Dim Importer::free_dim(const std::string& name, const std::string& origin, const DimOption* option,
+                       const int64_t* actual) {
+  if (!option) {
+    if (actual) return Dim(*actual);
+    return Dim(graph_->symbols->fresh(name, {1, Interval::kUnbounded}, origin));
+  }
+  const int64_t step = option->step;
+  const int64_t lo = (option->lo + step - 1) / step, hi = option->hi / step;
+  if (lo > hi) refuse("--dim {}: no multiple of {} lies in the range", sinter::quoted(option->name), step);
+  if (lo == hi) return Dim(lo * step);
+  if (step == 1) return Dim(graph_->symbols->fresh(name, {lo, hi}, origin));
+  return Dim(step) * Dim(graph_->symbols->fresh(fmt::format("{}/{}", name, step), {lo, hi}, origin));
+}
+
+const DimOption* Importer::option_for(const std::string& param, const std::string& place) {
+  for (const std::string& key : {param, place}) {
+    const auto it = dim_options_.find(key);
+    if (key.empty() || it == dim_options_.end()) continue;
+    dim_options_used_.insert(key);
+    return it->second;
+  }
+  return nullptr;
+}
+
+Dim Importer::input_dim(const ValueInfoProto& info, int axis) {
+  const auto& d = info.type().tensor_type().shape().dim(axis);
+  const std::string place = fmt::format("{}@{}", info.name(), axis);
+  const std::string origin = fmt::format("input {} axis {}", sinter::quoted(info.name()), axis);
+  const auto shape = options_.input_shapes.find(info.name());
+  const int64_t* actual =
+      shape == options_.input_shapes.end() ? nullptr : &shape->second[static_cast<size_t>(axis)];
+  if (d.has_dim_value()) {
+    if (d.dim_value() < 0) refuse("{}: negative extent {}", origin, d.dim_value());
+    if (const DimOption* o = option_for("", place))
+      if (o->lo != d.dim_value() || o->hi != d.dim_value())
+        refuse("--dim {}: the model fixes it at {}", sinter::quoted(place), d.dim_value());
+    return Dim(static_cast<int64_t>(d.dim_value()));
+  }
+  const std::string param = d.dim_param();
+  const std::string name = param.empty() ? place : param;
+  const auto known = param.empty() ? named_dims_.end() : named_dims_.find(param);
+  const DimOption* option = option_for(param, place);
+  if (known == named_dims_.end()) {
+    free_dim_names_.push_back(name);
+    const Dim dim = free_dim(name, origin, option, actual);
+    if (!param.empty()) named_dims_.emplace(param, dim);
+    return dim;
+  }
+  if (!option && actual && known->second.is_static() && !known->second.is(*actual))
+    refuse("{} is {}, but the dim {} is {} elsewhere", origin, *actual, sinter::quoted(param),
+           known->second.value());
+  return known->second;
+}
+
+void Importer::add_inputs(Scope& scope) {
+  // INPUT@AXIS may name a dim that has a dim_param and comes up earlier: its option is the param's.
+  for (const ValueInfoProto& i : model_.graph().input()) {
+    const auto& shape = i.type().tensor_type().shape();
+    for (int axis = 0; axis < shape.dim_size(); ++axis) {
+      const auto it = dim_options_.find(fmt::format("{}@{}", i.name(), axis));
+      if (it == dim_options_.end() || shape.dim(axis).dim_param().empty()) continue;
+      dim_options_.emplace(shape.dim(axis).dim_param(), it->second);
+      dim_options_used_.insert(it->first);
+    }
+  }
+  std::set<std::string> seen;
+  for (const ValueInfoProto& i : model_.graph().input()) {
+    if (!seen.insert(i.name()).second || i.name().empty()) {
+      problem(fmt::format("two inputs are named {}", sinter::quoted(i.name())));
+      continue;
+    }
+    if (scope.initializers.count(i.name()) || scope.sparse_initializers.count(i.name())) continue;
+    try {
+      add_input(scope, i);
+    } catch (const Refusal& r) {
+      for (const std::string& p : r.problems)
+        problem(p.rfind("input ", 0) == 0 || p.rfind("--", 0) == 0
+                    ? p
+                    : fmt::format("input {}: {}", sinter::quoted(i.name()), p));
+      scope.values.emplace(i.name(), graph_->add_value(i.name(), {}));
+    }
+  }
+}
+
+void Importer::add_input(Scope& scope, const ValueInfoProto& info) {
+  const std::string& name = info.name();
+  if (!info.type().has_tensor_type()) refuse("only tensors are supported");
+  const auto& declared = info.type().tensor_type();
+  const DType dtype = dtype_of_onnx(declared.elem_type());
+  if (dtype == DType::kUndefined) refuse("element type {} is unknown", declared.elem_type());
+  if (dtype == DType::kString) refuse("strings are not supported");
+  TensorType type{dtype, {}};
+  const auto actual = options_.input_shapes.find(name);
+  const auto constant = options_.constants.find(name);
+  if (declared.has_shape()) {
+    if (declared.shape().dim_size() > 12) refuse("more than 12 axes");
+    if (actual != options_.input_shapes.end() &&
+        static_cast<int>(actual->second.size()) != declared.shape().dim_size())
+      refuse("{} axes given, the model wants {}", actual->second.size(), declared.shape().dim_size());
+    for (int axis = 0; axis < declared.shape().dim_size(); ++axis)
+      type.shape.push_back(input_dim(info, axis));
+  } else if (actual != options_.input_shapes.end()) {
+    type.shape.assign(actual->second.begin(), actual->second.end());
+  } else if (constant == options_.constants.end()) {
+    refuse("the model gives it no shape");
+  }
+  if (constant == options_.constants.end()) {
+    Value* v = graph_->add_value(name, std::move(type));
+    v->origin = v->name;
+    graph_->inputs.push_back(v);
+    scope.values.emplace(name, v);
+    return;
+  }
+  const Tensor& t = constant->second;
+  bool fits = t.dtype() == dtype && (!declared.has_shape() || t.shape().size() == type.shape.size());
+  for (size_t i = 0; fits && i < type.shape.size(); ++i) {
+    const Interval r = type.shape[i].bounds();
+    fits = t.shape()[i] >= r.lo && t.shape()[i] <= r.hi;
+  }
+  if (!fits)
+    refuse("--const gives {}{}, the model wants {}", sinter::name_of(t.dtype()),
+           text(Shape(t.shape().begin(), t.shape().end())), text(type));
+  Value* v = graph_->add_constant(name, t);
+  v->origin = v->name;
+  scope.values.emplace(name, v);
+}
+
+void Importer::check_options() {
+  std::string names;
+  for (const std::string& n : free_dim_names_) names += (names.empty() ? "" : ", ") + sinter::quoted(n);
+  for (const DimOption& o : options_.dims)
+    if (!dim_options_used_.count(o.name))
+      problem(fmt::format("--dim {}: the model has no free dim of that name; it has {}",
+                          sinter::quoted(o.name), names.empty() ? "none" : names));
+  for (const auto& [name, tensor] : options_.constants) {
+    const auto& inputs = model_.graph().input();
+    if (std::none_of(inputs.begin(), inputs.end(), [&](const auto& i) { return i.name() == name; }))
+      problem(fmt::format("--const {}: the model has no such input", sinter::quoted(name)));
+  }
+}
+
+void Importer::check_output(const ValueInfoProto& info, const Value& v) {
+  if (v.type.dtype == DType::kUndefined || !info.has_type()) return;
+  if (!info.type().has_tensor_type()) refuse("only tensors are supported");
+  const auto& declared = info.type().tensor_type();
+  const DType dtype = dtype_of_onnx(declared.elem_type());
+  if (declared.elem_type() != 0 && dtype != v.type.dtype)
+    refuse("declared as {}, but it is {}", sinter::name_of(dtype), text(v.type));
+  if (!declared.has_shape()) return;
+  std::string shape;
+  bool wrong = declared.shape().dim_size() != static_cast<int>(v.type.shape.size());
+  for (int i = 0; i < declared.shape().dim_size(); ++i) {
+    const auto& d = declared.shape().dim(i);
+    shape += (i ? "," : "") + (d.has_dim_value() ? std::to_string(d.dim_value()) : std::string("?"));
+    if (wrong || !d.has_dim_value()) continue;
+    const Dim& ours = v.type.shape[static_cast<size_t>(i)];
+    wrong = ours.is_static() && !ours.is(d.dim_value());
+  }
+  if (wrong) refuse("declared as [{}], but it is {}", shape, text(v.type));
+}
+
+void Importer::add_outputs(Scope& scope) {
+  for (const ValueInfoProto& o : model_.graph().output()) {
+    try {
+      Value* v = lookup(scope, o.name());
+      SINTER_CHECK(v, "a null value in the main graph");
+      check_output(o, *v);
+      graph_->outputs.push_back(v);
+    } catch (const Refusal& r) {
+      problem(fmt::format("output {}: {}", sinter::quoted(o.name()), r.what()));
+    }
+  }
+}
+
+}  // namespace sinter

@@ -1,0 +1,439 @@
+// Nodes: in topological order from NodeProto through the upgrade into the graph; bodies likewise.
+#include <algorithm>
+#include <queue>
+
+#include "import/importer.h"
+#include "import/tensor_proto.h"
+#include "ir/error.h"
+
+namespace sinter {
+
+using onnx::AttributeProto;
+using onnx::GraphProto;
+using onnx::NodeProto;
+
+std::string normal_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+std::string label_of(const std::string& name, const std::string& op) {
+  return sinter::quoted(name) + " (" + op + ")";
+}
+
+namespace {
+
+std::string name_of(const NodeProto& n) {
+  if (!n.name().empty()) return n.name();
+  for (const std::string& o : n.output())
+    if (!o.empty()) return o;
+  return n.op_type();
+}
+// op_type goes into messages unquoted where it is a plain word.
+std::string word(const std::string& op) {
+  const bool plain = !op.empty() && op.size() < 80 && std::all_of(op.begin(), op.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  return plain ? op : sinter::quoted(op, 80);
+}
+
+std::vector<const GraphProto*> graphs_of(const NodeProto& n) {
+  std::vector<const GraphProto*> out;
+  for (const AttributeProto& a : n.attribute()) {
+    if (a.has_g()) out.push_back(&a.g());
+    for (const GraphProto& g : a.graphs()) out.push_back(&g);
+  }
+  return out;
+}
+
+// Calls f(name) for every name that the node reads, in its bodies too.
+template <class F>
+void for_each_read(const NodeProto& n, F f) {
+  for (const std::string& i : n.input())
+    if (!i.empty()) f(i);
+  for (const GraphProto* g : graphs_of(n))
+    for (const std::string& name : free_names(*g)) f(name);
+}
+
+}  // namespace
+
+std::set<std::string> free_names(const GraphProto& g) {
+  std::set<std::string> made, read;
+  for (const auto& i : g.input()) made.insert(i.name());
+  for (const auto& t : g.initializer()) made.insert(t.name());
+  for (const auto& t : g.sparse_initializer()) made.insert(t.values().name());
+  for (const NodeProto& n : g.node()) {
+    for (const std::string& o : n.output()) made.insert(o);
+    for_each_read(n, [&](const std::string& name) { read.insert(name); });
+  }
+  for (const auto& o : g.output()) read.insert(o.name());
+  std::set<std::string> out;
+  std::set_difference(read.begin(), read.end(), made.begin(), made.end(), std::inserter(out, out.end()));
+  return out;
+}
+
+std::vector<int> live_order(const Repeated<NodeProto>& nodes, const std::vector<std::string>& wanted) {
+  std::unordered_map<std::string, int> maker;
+  for (int i = 0; i < nodes.size(); ++i)
+    for (const std::string& o : nodes[i].output())
+      if (!o.empty() && !maker.emplace(o, i).second)
+        refuse("{}: the name {} is made twice", label_of(name_of(nodes[i]), word(nodes[i].op_type())),
+               sinter::quoted(o));
+  // Backwards from what is wanted ...
+  std::vector<char> live(static_cast<size_t>(nodes.size()), 0);
+  std::vector<std::vector<int>> needs(live.size()), users(live.size());
+  std::vector<int> todo;
+  auto want = [&](const std::string& name) -> int {
+    const auto it = maker.find(name);
+    if (it == maker.end()) return -1;
+    if (!live[static_cast<size_t>(it->second)]) {
+      live[static_cast<size_t>(it->second)] = 1;
+      todo.push_back(it->second);
+    }
+    return it->second;
+  };
+  for (const std::string& name : wanted) want(name);
+  while (!todo.empty()) {
+    const int i = todo.back();
+    todo.pop_back();
+    for_each_read(nodes[i], [&](const std::string& name) {
+      const int from = want(name);
+      if (from < 0) return;
+      needs[static_cast<size_t>(i)].push_back(from);
+      users[static_cast<size_t>(from)].push_back(i);
+    });
+  }
+  // ... then forwards; among ready nodes the model's own order.
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  std::vector<size_t> waits(live.size(), 0);
+  size_t count = 0;
+  for (size_t i = 0; i < live.size(); ++i) {
+    if (!live[i]) continue;
+    ++count;
+    waits[i] = needs[i].size();
+    if (waits[i] == 0) ready.push(static_cast<int>(i));
+  }
+  std::vector<int> order;
+  while (!ready.empty()) {
+    const int i = ready.top();
+    ready.pop();
+    order.push_back(i);
+    for (int u : users[static_cast<size_t>(i)])
+      if (--waits[static_cast<size_t>(u)] == 0) ready.push(u);
+  }
+  if (order.size() < count)
+    for (int i = 0; i < nodes.size(); ++i)
+      if (waits[static_cast<size_t>(i)] != 0)
+        refuse("the graph has a cycle at {}", label_of(name_of(nodes[i]), word(nodes[i].op_type())));
+  return order;
+}
+
+void Importer::declare_initializers(Scope& scope, const GraphProto& g) {
+  for (const auto& t : g.initializer())
+    if (!scope.initializers.emplace(t.name(), &t).second)
+      problem(fmt::format("two initializers are named {}", sinter::quoted(t.name())));
+  for (const auto& t : g.sparse_initializer())
+    if (scope.initializers.count(t.values().name()) ||
+        !scope.sparse_initializers.emplace(t.values().name(), &t).second)
+      problem(fmt::format("two initializers are named {}", sinter::quoted(t.values().name())));
+}
+
+Value* Importer::own(Scope& scope, const std::string& name) {
+  if (const auto it = scope.values.find(name); it != scope.values.end()) return it->second;
+  const auto dense = scope.initializers.find(name);
+  const auto sparse = scope.sparse_initializers.find(name);
+  if (dense == scope.initializers.end() && sparse == scope.sparse_initializers.end()) return nullptr;
+  Value* v = nullptr;
+  try {
+    v = scope.graph->add_constant(scope.prefix + name, dense != scope.initializers.end()
+                                                           ? parse_tensor(*dense->second, folder_)
+                                                           : parse_sparse_tensor(*sparse->second, folder_));
+  } catch (const Refusal& r) {  // once; its users find a value without a type
+    problem(fmt::format("initializer {}: {}", sinter::quoted(name), r.what()));
+    v = scope.graph->add_value(scope.prefix + name, {});
+  }
+  v->origin = v->name;
+  scope.values.emplace(name, v);
+  return v;
+}
+
+Value* Importer::lookup(Scope& scope, const std::string& name) {
+  for (Scope* s = &scope; s; s = s->parent) {
+    if (Value* v = own(*s, name)) return v;
+    if (s->values.count(name)) return nullptr;  // an absent argument
+  }
+  refuse("{} is not defined", sinter::quoted(name));
+}
+
+void Importer::declare_outputs(Scope& scope, const Repeated<NodeProto>& nodes, const std::vector<int>& order,
+                               const std::vector<std::string>& wanted) {
+  std::unordered_set<std::string> used(wanted.begin(), wanted.end());
+  for (int i : order) for_each_read(nodes[i], [&](const std::string& name) { used.insert(name); });
+  for (int i : order)
+    for (const std::string& o : nodes[i].output()) {
+      if (o.empty() || !used.count(o) || scope.awaited.count(o)) continue;
+      if (scope.values.count(o) || scope.initializers.count(o) || scope.sparse_initializers.count(o)) {
+        problem(fmt::format("{}: the name {} is taken", label_of(name_of(nodes[i]), word(nodes[i].op_type())),
+                            sinter::quoted(o)));
+        continue;
+      }
+      Value* v = scope.graph->add_value(scope.prefix + o, {});
+      v->origin = v->name;
+      scope.values.emplace(o, v);
+      scope.awaited.insert(o);
+    }
+}
+
+void Importer::import_nodes(Scope& scope, const Repeated<NodeProto>& nodes,
+                            const std::vector<std::string>& wanted) {
+  const std::vector<int> order = live_order(nodes, wanted);
+  declare_outputs(scope, nodes, order, wanted);
+  for (int i : order) {
+    if (++node_count_ > kMaxNodes) refuse("more than {} nodes", kMaxNodes);
+    try {
+      import_node(scope, nodes[i]);
+    } catch (const Refusal& r) {
+      problems(r, label_of(scope.prefix + name_of(nodes[i]), word(nodes[i].op_type())));
+    }
+    for (const std::string& o : nodes[i].output()) scope.awaited.erase(o);
+  }
+}
+
+void Importer::import_node(Scope& scope, const NodeProto& n) {
+  const std::string domain = normal_domain(n.domain());
+  const auto overload = unknown_field(n, 8);  // NodeProto.overload, IR version 10
+  if (const auto* f = function_for(domain, n.op_type(), overload.empty() ? "" : overload.back()))
+    return inline_function(scope, n, *f);
+  if (n.op_type() == "Constant" && domain.empty()) return import_constant(scope, n);
+  Draft d = draft(scope, n);
+  if (!domain.empty()) return emit(scope, d);
+  const auto version = scope.opsets->find("");
+  if (version == scope.opsets->end()) refuse("the model names no opset of ONNX's own operators");
+  Rewrite rewrite(d, version->second, *scope.graph, [&](Draft& made) { emit(scope, made); });
+  upgrade(rewrite);
+  emit(scope, d);
+  for (Draft& after : rewrite.after) emit(scope, after);
+}
+
+void Importer::import_constant(Scope& scope, const NodeProto& n) {
+  if (n.output_size() != 1 || n.input_size() != 0 || n.attribute_size() != 1)
+    refuse("a Constant has no input, one output and one attribute");
+  Value* v = own(scope, n.output(0));
+  const AttributeProto* a = resolve(scope, n.attribute(0));
+  if (!a) refuse("a Constant without a value");
+  const std::string& kind = n.attribute(0).name();
+  Tensor t;
+  if (kind == "value" && a->has_t()) {
+    t = parse_tensor(a->t(), folder_);
+  } else if (kind == "sparse_value" && a->has_sparse_tensor()) {
+    t = parse_sparse_tensor(a->sparse_tensor(), folder_);
+  } else if (kind == "value_float") {
+    t = Tensor::scalar(a->f());
+  } else if (kind == "value_int") {
+    t = Tensor::scalar(static_cast<int64_t>(a->i()));
+  } else if (kind == "value_floats") {
+    t = Tensor::of(std::vector<float>(a->floats().begin(), a->floats().end()), {a->floats_size()});
+  } else if (kind == "value_ints") {
+    t = Tensor::of(std::vector<int64_t>(a->ints().begin(), a->ints().end()));
+  } else {
+    refuse("a Constant by attribute {} is not supported", sinter::quoted(kind));
+  }
+  if (!v || !scope.awaited.count(n.output(0))) return;
+  v->type = {t.dtype(), Shape(t.shape().begin(), t.shape().end())};
+  v->data = std::move(t);
+}
+
+const AttributeProto* Importer::resolve(const Scope& scope, const AttributeProto& a) const {
+  if (a.ref_attr_name().empty()) return &a;
+  if (!scope.bindings)
+    refuse("attribute {} refers to a function's attribute outside of a function", sinter::quoted(a.name()));
+  const auto it = scope.bindings->find(a.ref_attr_name());
+  return it == scope.bindings->end() ? nullptr : &it->second;
+}
+
+namespace {
+
+// Models of IR version 1 leave the type away.
+AttributeProto::AttributeType type_of(const AttributeProto& a) {
+  if (a.type() != AttributeProto::UNDEFINED) return a.type();
+  if (a.has_f()) return AttributeProto::FLOAT;
+  if (a.has_i()) return AttributeProto::INT;
+  if (a.has_s()) return AttributeProto::STRING;
+  if (a.has_t()) return AttributeProto::TENSOR;
+  if (a.has_g()) return AttributeProto::GRAPH;
+  if (a.floats_size()) return AttributeProto::FLOATS;
+  if (a.ints_size()) return AttributeProto::INTS;
+  if (a.strings_size()) return AttributeProto::STRINGS;
+  return AttributeProto::UNDEFINED;
+}
+
+}  // namespace
+
+Draft Importer::draft(Scope& scope, const NodeProto& n) {
+  Draft d;
+  d.op = n.op_type();
+  d.domain = normal_domain(n.domain());
+  d.name = scope.prefix + name_of(n);
+  for (const std::string& i : n.input()) d.inputs.push_back(i.empty() ? nullptr : lookup(scope, i));
+  while (!d.inputs.empty() && !d.inputs.back()) d.inputs.pop_back();
+  for (const std::string& o : n.output())
+    d.outputs.push_back(!o.empty() && scope.awaited.count(o) ? own(scope, o) : nullptr);
+  int named = 0;
+  for (int i = 0; i < n.output_size(); ++i)
+    if (!n.output(i).empty()) named = i + 1;
+  d.outputs.resize(static_cast<size_t>(named));
+  std::set<std::string> seen;
+  for (const AttributeProto& given : n.attribute()) {
+    const std::string& name = given.name();
+    if (!seen.insert(name).second) refuse("attribute {} is given twice", sinter::quoted(name));
+    const AttributeProto* a = resolve(scope, given);
+    if (!a) continue;
+    switch (type_of(*a)) {
+      case AttributeProto::FLOAT: d.attributes.set(name, a->f()); break;
+      case AttributeProto::INT: d.attributes.set(name, static_cast<int64_t>(a->i())); break;
+      case AttributeProto::STRING: d.attributes.set(name, a->s()); break;
+      case AttributeProto::FLOATS:
+        d.attributes.set(name, std::vector<float>(a->floats().begin(), a->floats().end()));
+        break;
+      case AttributeProto::INTS:
+        d.attributes.set(name, std::vector<int64_t>(a->ints().begin(), a->ints().end()));
+        break;
+      case AttributeProto::STRINGS:
+        d.attributes.set(name, std::vector<std::string>(a->strings().begin(), a->strings().end()));
+        break;
+      case AttributeProto::TENSOR: try { d.attributes.set(name, parse_tensor(a->t(), folder_));
+        } catch (const Refusal& r) {
+          refuse("attribute {}: {}", sinter::quoted(name), r.what());
+        }
+        break;
+      case AttributeProto::GRAPH: d.graphs.emplace_back(name, &a->g()); break;
+      default: refuse("attribute {} is of a type that is not supported", sinter::quoted(name));
+    }
+  }
+  if (d.op == "If" && d.domain.empty()) {  // then before else
+    std::sort(d.graphs.begin(), d.graphs.end(), [](auto& a, auto& b) { return a.first > b.first; });
+    if (d.graphs.size() != 2 || d.graphs[0].first != "then_branch" || d.graphs[1].first != "else_branch")
+      refuse("an If needs then_branch and else_branch");
+  } else if ((d.op == "Loop" || d.op == "Scan") && d.domain.empty()) {
+    if (d.graphs.size() != 1 || d.graphs[0].first != "body") refuse("a {} needs one body", d.op);
+  }
+  return d;
+}
+
+const Op* Importer::op_for(const Draft& d) const {
+  if (const Op* op = find_op(d.domain, d.op)) return op;
+  if (options_.custom_op)
+    if (const Op* op = options_.custom_op(d.domain, d.op)) return op;
+  if (d.domain.empty()) {
+    const auto version = opsets_.find("");
+    refuse("operator {} of domain \"\" (opset {}) is not supported", word(d.op),
+           version == opsets_.end() ? 0 : version->second);
+  }
+  refuse("operator {} of domain {} is not supported", word(d.op), sinter::quoted(d.domain));
+}
+
+void Importer::emit(Scope& scope, Draft& d) {
+  if (++node_count_ > kMaxNodes) refuse("more than {} nodes", kMaxNodes);
+  Graph& g = *scope.graph;
+  std::vector<std::unique_ptr<Graph>> bodies;
+  for (const auto& [name, body] : d.graphs) bodies.push_back(import_body(scope, *body, d));
+  const Op* op = op_for(d);
+  if (d.domain.empty() && (d.op == "If" || d.op == "Loop" || d.op == "Scan") && !bodies.empty()) {
+    const size_t count = bodies[0]->outputs.size() - (d.op == "Loop" && !bodies[0]->outputs.empty() ? 1 : 0);
+    if (d.outputs.size() < count) d.outputs.resize(count);
+  }
+  // Outputs that must be there are made even if nobody wants them; ops with any number of outputs may count
+  // them, so all are made.
+  for (size_t i = 0; i < d.outputs.size(); ++i)
+    if (!d.outputs[i] && (op->max_outputs < 0 || static_cast<int>(i) < op->min_outputs))
+      d.outputs[i] = g.add_value(fmt::format("{}/output{}", d.name, i), {});
+  while (static_cast<int>(d.outputs.size()) < op->min_outputs)
+    d.outputs.push_back(g.add_value(fmt::format("{}/output{}", d.name, d.outputs.size()), {}));
+  while (!d.outputs.empty() && !d.outputs.back()) d.outputs.pop_back();
+  while (!d.inputs.empty() && !d.inputs.back()) d.inputs.pop_back();
+  for (const Value* v : d.outputs)
+    if (v && (v->producer || v->data)) refuse("the name {} is made twice", sinter::quoted(v->name));
+  Node* node = g.add_node(op, d.name, d.inputs, d.outputs);
+  node->attributes = std::move(d.attributes);
+  node->sources = {label(*node)};
+  node->bodies = std::move(bodies);
+  try_infer(g, *node);
+}
+
+void Importer::try_infer(Graph& g, Node& node) {
+  for (const Value* v : node.inputs)
+    if (v && v->type.dtype == DType::kUndefined) return;  // its maker's problem, or not known before infer
+  if (speculative_ == 0) {
+    if (problem_count_ && !node.bodies.empty()) return;  // bodies may be broken
+    return infer(g, node);
+  }
+  if (!speculate_) return;
+  try {
+    infer(g, node);
+  } catch (const Refusal&) {  // the node around the body will infer again, and then it counts
+    for (Value* v : node.outputs)
+      if (v) v->type = {};
+  }
+}
+
+namespace {
+
+// What the body's input i is likely to be, for upgrades that ask for ranks; infer of the node around decides.
+TensorType likely_type(const Draft& d, size_t i, size_t body_inputs) {
+  if (d.op == "Loop" && i == 0) return {DType::kI64, {}};
+  if (d.op == "Loop" && i == 1) return {DType::kBool, {}};
+  if (d.op == "Loop" && d.input(i)) return d.input(i)->type;
+  if (d.op != "Scan" || !d.input(i)) return {};
+  TensorType t = d.input(i)->type;
+  const int64_t scanned = d.attributes.integer("num_scan_inputs", 0);
+  const int64_t k = static_cast<int64_t>(i) - (static_cast<int64_t>(body_inputs) - scanned);
+  if (k < 0 || t.shape.empty()) return t;
+  const auto axes = d.attributes.integers("scan_input_axes");
+  int64_t axis = k < static_cast<int64_t>(axes.size()) ? axes[static_cast<size_t>(k)] : 0;
+  if (axis < 0) axis += static_cast<int64_t>(t.shape.size());
+  if (axis < 0 || axis >= static_cast<int64_t>(t.shape.size())) return {};
+  t.shape.erase(t.shape.begin() + axis);
+  return t;
+}
+
+}  // namespace
+
+std::unique_ptr<Graph> Importer::import_body(Scope& outer, const GraphProto& proto, const Draft& d) {
+  if (outer.depth + 1 > kMaxDepth) refuse("nested more than {} deep", kMaxDepth);
+  auto body = std::make_unique<Graph>();
+  body->name = proto.name();
+  body->parent = outer.graph;
+  body->symbols = outer.graph->symbols;
+  Scope scope;
+  scope.graph = body.get();
+  scope.parent = &outer;
+  scope.prefix = outer.prefix;
+  scope.opsets = outer.opsets;
+  scope.bindings = outer.bindings;
+  scope.depth = outer.depth + 1;
+  declare_initializers(scope, proto);
+  for (int i = 0; i < proto.input_size(); ++i) {
+    const std::string& name = proto.input(i).name();
+    Value* v = body->add_value(
+        scope.prefix + name, likely_type(d, static_cast<size_t>(i), static_cast<size_t>(proto.input_size())));
+    v->origin = v->name;
+    if (name.empty() || scope.initializers.count(name) || !scope.values.emplace(name, v).second)
+      refuse("its body has no proper name for input {}", i);
+    body->inputs.push_back(v);
+  }
+  std::vector<std::string> wanted;
+  for (const auto& o : proto.output()) wanted.push_back(o.name());
+  ++speculative_;
+  try {
+    import_nodes(scope, proto.node(), wanted);
+  } catch (...) {
+    --speculative_;
+    throw;
+  }
+  --speculative_;
+  for (const std::string& name : wanted) {
+    Value* v = lookup(scope, name);
+    if (!v) refuse("output {} of its body is an absent argument", sinter::quoted(name));
+    body->outputs.push_back(v);
+  }
+  body->checks.clear();
+  return body;
+}
+
+}  // namespace sinter

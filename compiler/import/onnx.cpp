@@ -1,0 +1,95 @@
+// From a file's bytes to a Model.
+#include "import/onnx.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/unknown_field_set.h>
+
+#include <fstream>
+#include <limits>
+#include <new>
+
+#include "import/importer.h"
+#include "import/sha256.h"
+#include "ir/error.h"
+
+namespace sinter {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const fs::path& path) {
+  std::error_code error;
+  const std::string name = sinter::quoted(path.string());
+  if (!fs::exists(path, error)) refuse("{} does not exist", name);
+  if (!fs::is_regular_file(path, error)) refuse("{} is no regular file", name);
+  const auto size = fs::file_size(path, error);
+  if (error) refuse("{} can't be read: {}", name, error.message());
+  if (size > static_cast<uintmax_t>(std::numeric_limits<int>::max()))
+    refuse("{} has {} bytes; ONNX's format ends at 2 GiB, beyond that weights are external data", name, size);
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes(static_cast<size_t>(size), '\0');
+  if (!file || !file.read(bytes.data(), static_cast<std::streamsize>(size))) refuse("{} can't be read", name);
+  return bytes;
+}
+
+// Runs f; whatever it throws becomes a Refusal.
+template <class F>
+auto guarded(F f) {
+  try {
+    return f();
+  } catch (const Refusal&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    refuse("out of memory");
+  } catch (const std::exception& e) {
+    refuse("the model can't be imported: {}", e.what());
+  }
+}
+
+Model model_of(const onnx::ModelProto& proto, const fs::path& folder, const ImportOptions& options) {
+  if (!proto.has_graph()) refuse("not an ONNX model: it has no graph");
+  Model m;
+  m.producer = proto.producer_name();
+  m.ir_version = proto.ir_version();
+  m.graph = Importer(proto, folder, options).run();
+  return m;
+}
+
+}  // namespace
+
+std::vector<std::string> unknown_field(const google::protobuf::Message& message, int number) {
+  const auto& fields = message.GetReflection()->GetUnknownFields(message);
+  std::vector<std::string> out;
+  for (int i = 0; i < fields.field_count(); ++i) {
+    const auto& f = fields.field(i);
+    if (f.number() == number && f.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+      out.push_back(f.length_delimited());
+  }
+  return out;
+}
+
+Model import_model(const onnx::ModelProto& proto, const fs::path& folder, const ImportOptions& options) {
+  return guarded([&] { return model_of(proto, folder, options); });
+}
+
+Model import_model(const fs::path& file, const ImportOptions& options) {
+  return guarded([&] {
+    onnx::ModelProto proto;
+    std::string hash;
+    {
+      const std::string bytes = read_file(file);
+      google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                    static_cast<int>(bytes.size()));
+      stream.SetRecursionLimit(200);  // three messages a nested body
+      if (!proto.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
+        refuse("not an ONNX model: its protobuf is broken");
+      hash = sha256_hex(bytes);
+    }
+    Model m = model_of(proto, fs::absolute(file).parent_path(), options);
+    m.sha256 = std::move(hash);
+    return m;
+  });
+}
+
+}  // namespace sinter

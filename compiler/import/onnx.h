@@ -1,0 +1,61 @@
+// Import: an ONNX file becomes a Graph in the newest opset's form, with types and shapes.
+//
+// A model file is hostile until proved otherwise: every number in it is checked before it is believed, and
+// whatever is wrong or not supported ends in one Refusal that lists all problems, each naming its node. The
+// result holds: no model-local functions, no Constant nodes, no opset older than the newest, only nodes that
+// lead to an output, typed Values, and symbols for the dims that stay free.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace onnx {
+class ModelProto;
+}
+
+namespace sinter {
+
+// One --dim option. NAME=4 is lo == hi, "NAME<=8" is lo 1, NAME=64..640:32 has step 32 (values are multiples
+// of step). NAME is a dim_param or INPUT@AXIS.
+struct DimOption {
+  std::string name;
+  int64_t lo = 1, hi = 1, step = 1;
+};
+
+struct ImportOptions {
+  std::vector<DimOption> dims;
+  std::map<std::string, Tensor> constants;  // --const: these inputs become constants
+  // Actual shapes of inputs (run, verify): give the free dims that no DimOption names.
+  std::map<std::string, std::vector<int64_t>> input_shapes;
+  // Operators of the user (--custom-ops), asked for what ops/ doesn't have. Null: none.
+  std::function<const Op*(const std::string& domain, const std::string& name)> custom_op;
+};
+
+struct Model {
+  std::unique_ptr<Graph> graph;
+  std::string sha256;  // of the file's bytes, 64 hex digits; empty where there was no file
+  std::string producer;
+  int64_t ir_version = 0;
+};
+
+// The newest opset of the domain "" that is understood; older ones are rewritten to it.
+constexpr int64_t kNewestOpset = 28;
+
+// Throws Refusal with all problems found, and nothing else.
+Model import_model(const std::filesystem::path& file, const ImportOptions& options = {});
+// The same for a model in memory. `folder` is where external data may lie; empty: such data are refused.
+Model import_model(const onnx::ModelProto& model, const std::filesystem::path& folder,
+                   const ImportOptions& options = {});
+
+// A file with one TensorProto, as in ONNX's test data. Refuse what isn't one, or can't be read or written.
+// 4- and 2-bit types are packed in the file and one element a byte in the Tensor.
+Tensor read_tensor_pb(const std::filesystem::path& file);
+void write_tensor_pb(const std::filesystem::path& file, const Tensor& tensor, const std::string& name);
+
+}  // namespace sinter

@@ -1,0 +1,117 @@
+// ONNX's own backend tests through import and the interpreter: one test a folder.
+//
+// Skipped, with the reason: what import refuses (an operator that isn't supported). Everything else must give
+// the stored outputs.
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "onnx_suite.h"
+
+namespace sinter {
+namespace {
+
+struct Counts {
+  int passed = 0, skipped = 0, failed = 0;
+};
+std::map<std::string, Counts>& counts() {
+  static std::map<std::string, Counts> c;
+  return c;
+}
+
+// Names of the graph's inputs in file order; initializers' too, since test data may give them.
+std::vector<std::string> input_names(const suite::fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  onnx::ModelProto proto;
+  proto.ParseFromIstream(&stream);
+  std::vector<std::string> names;
+  for (const auto& i : proto.graph().input()) names.push_back(i.name());
+  return names;
+}
+
+// Inputs or outputs that aren't tensors (sequences, optionals) or hold strings.
+std::string unreadable(const suite::fs::path& test) {
+  try {
+    suite::data_sets(test);
+    return "";
+  } catch (const Refusal& r) {
+    return r.what();
+  }
+}
+
+std::string join(const Refusal& r) {
+  std::string s;
+  for (const std::string& p : r.problems) s += (s.empty() ? "" : "; ") + p;
+  return s;
+}
+
+class OnnxSuite : public testing::TestWithParam<std::pair<std::string, std::string>> {
+ protected:
+  void run(const suite::fs::path& test) {
+    const auto names = input_names(test / "model.onnx");
+    const std::string bad = unreadable(test);
+    const auto sets = bad.empty() ? suite::data_sets(test) : std::vector<suite::DataSet>{{}};
+    for (const suite::DataSet& set : sets) {
+      Model model;
+      ImportOptions options;
+      options.input_shapes = suite::shapes(names, set.inputs);
+      try {
+        model = import_model(test / "model.onnx", options);
+      } catch (const Refusal& r) {
+        // Valid models, so all they can be refused for is what isn't supported.
+        EXPECT_NE(join(r).find("not supported"), std::string::npos) << join(r);
+        GTEST_SKIP() << join(r);
+      }
+      ASSERT_EQ(bad, "") << "accepted, but its data are not supported";
+      const Graph& g = *model.graph;
+      std::vector<Tensor> inputs;
+      for (const Value* v : g.inputs)
+        for (size_t i = 0; i < names.size(); ++i)
+          if (names[i] == v->name && i < set.inputs.size())
+            inputs.push_back(suite::stored_as(set.inputs[i], v->type.dtype));
+      std::vector<Tensor> got;
+      try {
+        got = evaluate(g, inputs);
+      } catch (const Refusal& r) {
+        FAIL() << join(r);
+      }
+      ASSERT_EQ(got.size(), set.outputs.size());
+      for (size_t i = 0; i < got.size(); ++i)
+        EXPECT_EQ(suite::difference(got[i], suite::stored_as(set.outputs[i], got[i].dtype())), "")
+            << "output " << i;
+    }
+  }
+  void TearDown() override {
+    Counts& c = counts()[GetParam().first];
+    ++(IsSkipped() ? c.skipped : HasFailure() ? c.failed : c.passed);
+  }
+};
+
+TEST_P(OnnxSuite, GivesStoredOutputs) { run(suite::root() / GetParam().first / GetParam().second); }
+
+std::vector<std::pair<std::string, std::string>> cases() {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const char* category : {"node", "simple", "pytorch-converted", "pytorch-operator"})
+    for (const std::string& t : suite::tests(category)) all.emplace_back(category, t);
+  return all;
+}
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OnnxSuite);
+INSTANTIATE_TEST_SUITE_P(All, OnnxSuite, testing::ValuesIn(cases()), [](const auto& info) {
+  std::string name = info.param.first + "_" + info.param.second;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+});
+
+class PrintCounts : public testing::Environment {
+  void TearDown() override {
+    for (const auto& [category, c] : counts())
+      std::printf("%s: %d passed, %d skipped, %d failed\n", category.c_str(), c.passed, c.skipped, c.failed);
+  }
+};
+[[maybe_unused]] const auto* const environment = testing::AddGlobalTestEnvironment(new PrintCounts);
+
+}  // namespace
+}  // namespace sinter

@@ -1,0 +1,105 @@
+// ONNX's backend tests as Debian's libonnx-testdata ships them: where they are, how to load and compare them.
+//
+// A test is a folder with model.onnx and test_data_set_K/{input,output}_J.pb.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "import/onnx.h"
+#include "ir/error.h"
+#include "ops/op.h"
+
+namespace sinter {
+
+namespace suite {
+
+namespace fs = std::filesystem;
+
+inline fs::path root() { return "/usr/share/libonnx-testdata/data"; }
+
+// The tests of a category (node, simple, pytorch-converted, pytorch-operator), by name; none where the
+// package isn't installed.
+inline std::vector<std::string> tests(const std::string& category) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root() / category, error))
+    if (fs::exists(entry.path() / "model.onnx")) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+struct DataSet {
+  std::vector<Tensor> inputs, outputs;
+};
+
+// Files PREFIX_0.pb, PREFIX_1.pb, ... of a folder.
+inline std::vector<Tensor> load(const fs::path& folder, const std::string& prefix) {
+  std::vector<Tensor> out;
+  for (int i = 0; fs::exists(folder / (prefix + "_" + std::to_string(i) + ".pb")); ++i)
+    out.push_back(read_tensor_pb(folder / (prefix + "_" + std::to_string(i) + ".pb")));
+  return out;
+}
+
+inline std::vector<DataSet> data_sets(const fs::path& test) {
+  std::vector<DataSet> out;
+  for (int k = 0; fs::exists(test / ("test_data_set_" + std::to_string(k))); ++k) {
+    const fs::path folder = test / ("test_data_set_" + std::to_string(k));
+    out.push_back({load(folder, "input"), load(folder, "output")});
+  }
+  return out;
+}
+
+struct Tolerance {
+  double relative = 1e-3, absolute = 1e-7;
+};
+
+// What differs first, or an empty string. dtype and shape are exact; NaN equals NaN; infinities and integers
+// are exact.
+inline std::string difference(const Tensor& got, const Tensor& want, Tolerance tolerance = {}) {
+  auto type = [](const Tensor& t) {
+    return std::string(name_of(t.dtype())) + text(Shape(t.shape().begin(), t.shape().end()));
+  };
+  if (got.dtype() != want.dtype() || got.shape() != want.shape())
+    return type(got) + " instead of " + type(want);
+  const bool real = is_float(got.dtype());
+  const bool known = real || is_integer(got.dtype()) || got.dtype() == DType::kBool;
+  if (!known) return got.same_bits(want) ? "" : "other bits";
+  for (int64_t i = 0; i < got.size(); ++i) {
+    bool equal;
+    if (real) {
+      const double g = got.real(i), w = want.real(i);
+      equal = std::isnan(g) || std::isnan(w) ? std::isnan(g) && std::isnan(w)
+              : std::isinf(g) || std::isinf(w)
+                  ? g == w
+                  : std::abs(g - w) <= tolerance.absolute + tolerance.relative * std::abs(w);
+    } else {
+      equal = got.integer(i) == want.integer(i);
+    }
+    if (!equal) return fmt::format("element {} is {} instead of {}", i, got.real(i), want.real(i));
+  }
+  return "";
+}
+
+// `t` as `dtype`: some test data keep bfloat16 as the uint16 of its bits.
+inline Tensor stored_as(const Tensor& t, DType dtype) {
+  if (t.dtype() != DType::kU16 || dtype != DType::kBF16) return t;
+  Tensor out(dtype, t.shape());
+  std::copy(t.as<uint16_t>(), t.as<uint16_t>() + t.size(), reinterpret_cast<uint16_t*>(out.mutable_data()));
+  return out;
+}
+
+// Graph inputs of a data set: the k-th file is the k-th input, initializers among the inputs included.
+inline std::map<std::string, std::vector<int64_t>> shapes(const std::vector<std::string>& names,
+                                                          const std::vector<Tensor>& inputs) {
+  std::map<std::string, std::vector<int64_t>> out;
+  for (size_t i = 0; i < std::min(names.size(), inputs.size()); ++i) out[names[i]] = inputs[i].shape();
+  return out;
+}
+
+}  // namespace suite
+}  // namespace sinter
