@@ -315,19 +315,16 @@ inline T gelu(T x) {  // erfc instead of 1 + erf: nothing cancels for negative x
   return T(0.5) * x * std::erfc(-x * T(0.70710678118654752440));
 }
 template <class T, if_float<T> = 0>
-inline T gelu_tanh(T x) {
-  const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
-  return T(0.5) * x * (T{1} + std::tanh(inner));
+inline T gelu_tanh(T x) {  // (1 + tanh u) / 2 = sigmoid(2 u), in which nothing cancels
+  return x * sigmoid(T(1.59576912160573071176) * (x + T(0.044715) * x * x * x));
 }
 template <class T, if_float<T> = 0>
 inline T thresholded_relu(T x, T alpha) {
   return x > alpha ? x : T{0};
 }
-template <class T, if_number<T> = 0>
+template <class T, if_float<T> = 0>
 inline T shrink(T x, T bias, T lambd) {
-  if constexpr (std::is_signed_v<T>)
-    if (x < neg(lambd)) return add(x, bias);
-  return x > lambd ? sub(x, bias) : T{0};
+  return x < -lambd ? x + bias : x > lambd ? x - bias : T{0};
 }
 
 // --- comparisons and logic
