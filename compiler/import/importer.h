@@ -46,6 +46,7 @@ class Importer {
   static constexpr int kMaxDepth = 32;
   static constexpr int64_t kMaxNodes = 1'000'000;
   static constexpr size_t kMaxProblems = 100;
+  static constexpr int64_t kFoldLimit = 4096;  // elements
 
   // model.cpp
   void read_opsets();
@@ -76,7 +77,8 @@ class Importer {
   void emit(Scope& scope, Draft& draft);
   const Op* op_for(const Draft& draft) const;
   std::unique_ptr<Graph> import_body(Scope& scope, const onnx::GraphProto& body, const Draft& draft);
-  void try_infer(Graph& graph, Node& node);
+  bool try_infer(Graph& graph, Node& node);
+  void fold(Graph& graph, Node& node);
 
   // functions.cpp
   const onnx::FunctionProto* function_for(const std::string& domain, const std::string& name,

@@ -183,7 +183,8 @@ void Importer::add_inputs(Scope& scope) {
 
 void Importer::add_input(Scope& scope, const ValueInfoProto& info) {
   const std::string& name = info.name();
-  if (!info.type().has_tensor_type()) refuse("only tensors are supported");
+  if (!info.type().has_tensor_type())
+    refuse("sequences, maps, optionals and sparse tensors are not supported");
   const auto& declared = info.type().tensor_type();
   const DType dtype = dtype_of_onnx(declared.elem_type());
   if (dtype == DType::kUndefined) refuse("element type {} is unknown", declared.elem_type());
@@ -240,7 +241,8 @@ void Importer::check_options() {
 
 void Importer::check_output(const ValueInfoProto& info, const Value& v) {
   if (v.type.dtype == DType::kUndefined || !info.has_type()) return;
-  if (!info.type().has_tensor_type()) refuse("only tensors are supported");
+  if (!info.type().has_tensor_type())
+    refuse("sequences, maps, optionals and sparse tensors are not supported");
   const auto& declared = info.type().tensor_type();
   const DType dtype = dtype_of_onnx(declared.elem_type());
   if (declared.elem_type() != 0 && dtype != v.type.dtype)

@@ -353,23 +353,87 @@ void Importer::emit(Scope& scope, Draft& d) {
   node->attributes = std::move(d.attributes);
   node->sources = {label(*node)};
   node->bodies = std::move(bodies);
-  try_infer(g, *node);
+  if (try_infer(g, *node)) fold(g, *node);
 }
 
-void Importer::try_infer(Graph& g, Node& node) {
-  for (const Value* v : node.inputs)
-    if (v && v->type.dtype == DType::kUndefined) return;  // its maker's problem, or not known before infer
-  if (speculative_ == 0) {
-    if (problem_count_ && !node.bodies.empty()) return;  // bodies may be broken
-    return infer(g, node);
+// Types the node's outputs where that is possible yet; returns whether it did.
+bool Importer::try_infer(Graph& g, Node& node) {
+  bool constant = true;
+  for (const Value* v : node.inputs) {
+    if (v && v->type.dtype == DType::kUndefined)
+      return false;  // its maker's problem, or not known before infer
+    constant = constant && (!v || v->data);
   }
-  if (!speculate_) return;
+  if (speculative_ == 0) {
+    if (problem_count_ && !node.bodies.empty()) return false;  // bodies may be broken
+    infer(g, node);
+    return true;
+  }
+  if (!speculate_ && !constant) return false;
   try {
     infer(g, node);
+    return true;
   } catch (const Refusal&) {  // the node around the body will infer again, and then it counts
     for (Value* v : node.outputs)
       if (v) v->type = {};
+    return false;
   }
+}
+
+namespace {
+
+// The contents that inference knows in full, as a Tensor.
+std::optional<Tensor> known_contents(const Value& v) {
+  const bool known =
+      !v.elements.empty() && is_static(v.type.shape) &&
+      std::all_of(v.elements.begin(), v.elements.end(), [](const Dim& d) { return d.is_static(); });
+  if (!known) return std::nullopt;
+  Tensor t(v.type.dtype, static_dims(v.type.shape));
+  if (t.size() != static_cast<int64_t>(v.elements.size())) return std::nullopt;
+  for (int64_t i = 0; i < t.size(); ++i) t.set_integer(i, v.elements[static_cast<size_t>(i)].value());
+  return t;
+}
+
+}  // namespace
+
+// Small results that are known now become constants: exporters compute shapes, scales and limits by many
+// nodes, partly in floats, and inference of what follows needs their values. (Folding of weights is a pass's
+// work.) The node must be the last one of the graph and inferred.
+void Importer::fold(Graph& g, Node& node) {
+  if (node.op->impure || !node.bodies.empty() || (!node.op->eval && !node.op->expr)) return;
+  bool constant = true, small = true;
+  for (const Value* v : node.inputs) constant = constant && (!v || v->data);
+  for (const Value* v : node.outputs) {
+    if (!v) continue;
+    const Dim size = product(v->type.shape);
+    small = small && size.is_static() && size.value() <= kFoldLimit;
+  }
+  if (!small) return;
+  std::vector<Tensor> contents;
+  if (constant) {
+    std::vector<Tensor> inputs;
+    for (const Value* v : node.inputs) inputs.push_back(v ? *v->data : Tensor());
+    contents = evaluate(node, std::move(inputs));
+  } else {
+    if (speculative_) return;  // what a body knows of its inputs is a guess
+    for (const Value* v : node.outputs) {
+      auto t = v ? known_contents(*v) : Tensor();
+      if (!t) return;
+      contents.push_back(std::move(*t));
+    }
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    Value* v = node.outputs[i];
+    if (!v) continue;
+    v->producer = nullptr;
+    v->elements.clear();
+    v->type = {contents[i].dtype(), Shape(contents[i].shape().begin(), contents[i].shape().end())};
+    v->data = std::move(contents[i]);
+  }
+  for (Value* v : node.inputs)
+    if (v) v->users.erase(std::find(v->users.begin(), v->users.end(), &node));
+  SINTER_CHECK(g.nodes.back().get() == &node);
+  g.nodes.pop_back();
 }
 
 namespace {

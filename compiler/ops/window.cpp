@@ -42,9 +42,9 @@ AutoPad auto_pad_of(const Attributes& a) {
 
 // An odd total leaves one more at the end, or at the beginning.
 void split_pads(Window& w, const Dim& total, bool more_at_end) {
-  const Dim small = floordiv(total, 2);
-  w.pads_begin.push_back(more_at_end ? small : total - small);
-  w.pads_end.push_back(more_at_end ? total - small : small);
+  const Dim small = floordiv(total, 2), large = ceildiv(total, 2);
+  w.pads_begin.push_back(more_at_end ? small : large);
+  w.pads_end.push_back(more_at_end ? large : small);
 }
 
 void plain_axis(Window& w, size_t i, AutoPad mode, const std::vector<int64_t>& pads) {

@@ -47,41 +47,75 @@ std::string join(const Refusal& r) {
   return s;
 }
 
+// Tests whose stored data are at fault, and why.
+const std::map<std::string, std::string>& broken_data() {
+  static const std::map<std::string, std::string> table = {
+      {"test_cast_FLOAT_to_BFLOAT16", "its data are cut off, not rounded to nearest"},
+      {"test_castlike_FLOAT_to_BFLOAT16", "input like has another shape than the model says"},
+      {"test_castlike_BFLOAT16_to_FLOAT", "input like has another shape than the model says"},
+      {"test_castlike_FLOAT_to_BFLOAT16_expanded", "input like has another shape than the model says"},
+      {"test_castlike_BFLOAT16_to_FLOAT_expanded", "input like has another shape than the model says"},
+  };
+  return table;
+}
+
 class OnnxSuite : public testing::TestWithParam<std::pair<std::string, std::string>> {
  protected:
+  // Some operators want an input's value at compile time. The suite has them all as inputs: then they are
+  // given as constants, first all but input 0, then all.
+  static Model import_as_needed(const suite::fs::path& file, const std::vector<std::string>& names,
+                                const std::vector<Tensor>& inputs) {
+    ImportOptions options;
+    options.input_shapes = suite::shapes(names, inputs);
+    for (size_t attempt = 0;; ++attempt) {
+      try {
+        return import_model(file, options);
+      } catch (const Refusal& r) {
+        const bool value_needed = join(r).find("only known at run time") != std::string::npos ||
+                                  join(r).find("not known before the model runs") != std::string::npos ||
+                                  join(r).find("known at compile time") != std::string::npos;
+        if (!value_needed || attempt == 2) throw;
+        for (size_t i = 1 - attempt; i < std::min(names.size(), inputs.size()); ++i)
+          options.constants[names[i]] = inputs[i];
+      }
+    }
+  }
+
   void run(const suite::fs::path& test) {
+    if (const auto it = broken_data().find(GetParam().second); it != broken_data().end())
+      GTEST_SKIP() << it->second;
     const auto names = input_names(test / "model.onnx");
     const std::string bad = unreadable(test);
     const auto sets = bad.empty() ? suite::data_sets(test) : std::vector<suite::DataSet>{{}};
     for (const suite::DataSet& set : sets) {
       Model model;
-      ImportOptions options;
-      options.input_shapes = suite::shapes(names, set.inputs);
       try {
-        model = import_model(test / "model.onnx", options);
+        model = import_as_needed(test / "model.onnx", names, set.inputs);
       } catch (const Refusal& r) {
         // Valid models, so all they can be refused for is what isn't supported.
         EXPECT_NE(join(r).find("not supported"), std::string::npos) << join(r);
         GTEST_SKIP() << join(r);
       }
       ASSERT_EQ(bad, "") << "accepted, but its data are not supported";
-      const Graph& g = *model.graph;
-      std::vector<Tensor> inputs;
-      for (const Value* v : g.inputs)
-        for (size_t i = 0; i < names.size(); ++i)
-          if (names[i] == v->name && i < set.inputs.size())
-            inputs.push_back(suite::stored_as(set.inputs[i], v->type.dtype));
-      std::vector<Tensor> got;
-      try {
-        got = evaluate(g, inputs);
-      } catch (const Refusal& r) {
-        FAIL() << join(r);
-      }
-      ASSERT_EQ(got.size(), set.outputs.size());
-      for (size_t i = 0; i < got.size(); ++i)
-        EXPECT_EQ(suite::difference(got[i], suite::stored_as(set.outputs[i], got[i].dtype())), "")
-            << "output " << i;
+      check(*model.graph, names, set);
     }
+  }
+
+  static void check(const Graph& g, const std::vector<std::string>& names, const suite::DataSet& set) {
+    std::vector<Tensor> inputs, got;
+    for (const Value* v : g.inputs)
+      for (size_t i = 0; i < names.size(); ++i)
+        if (names[i] == v->name && i < set.inputs.size())
+          inputs.push_back(suite::stored_as(set.inputs[i], v->type.dtype));
+    try {
+      got = evaluate(g, inputs);
+    } catch (const Refusal& r) {
+      FAIL() << join(r);
+    }
+    ASSERT_EQ(got.size(), set.outputs.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_EQ(suite::difference(got[i], suite::stored_as(set.outputs[i], got[i].dtype())), "")
+          << "output " << i;
   }
   void TearDown() override {
     Counts& c = counts()[GetParam().first];
