@@ -87,7 +87,10 @@ void Importer::inline_function(Scope& scope, const onnx::NodeProto& call, const 
     Value* out = call.output(i).empty() ? nullptr : own(scope, call.output(i));
     if (!out) continue;
     wanted.push_back(f.output(i));
-    if (!inner.values.emplace(f.output(i), out).second) copies.emplace_back(f.output(i), out);
+    if (inner.values.emplace(f.output(i), out).second)
+      inner.awaited.insert(f.output(i));
+    else
+      copies.emplace_back(f.output(i), out);
   }
   calls_.push_back(&f);
   try {
@@ -97,6 +100,9 @@ void Importer::inline_function(Scope& scope, const onnx::NodeProto& call, const 
     throw;
   }
   calls_.pop_back();
+  if (!inner.awaited.empty())
+    refuse("function {} does not make its output {}", sinter::quoted(f.name()),
+           sinter::quoted(*inner.awaited.begin()));
   for (const auto& [name, out] : copies) {
     Value* from = lookup(inner, name);
     if (!from)
