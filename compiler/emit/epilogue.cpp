@@ -4,7 +4,8 @@
 
 namespace sinter {
 
-Epilogue::Epilogue(LayerWriter& w, const Shape& out_shape) : w_(w), plain_(w.node.outputs[0]->type.dtype), shape_(out_shape) {
+Epilogue::Epilogue(LayerWriter& w, const Shape& out_shape)
+    : w_(w), plain_(w.node.outputs[0]->type.dtype), shape_(out_shape) {
   const Node& n = w.node;
   if (!n.epilogue) return;
   SINTER_CHECK(n.outputs[0]->type.shape == out_shape, "an epilogue must not enlarge its anchor's result");
@@ -14,7 +15,8 @@ Epilogue::Epilogue(LayerWriter& w, const Shape& out_shape) : w_(w), plain_(w.nod
     const size_t k = static_cast<size_t>(leaf.operand);
     const Value* v = n.inputs[k];
     if (v->data && v->data->size() == 1)
-      return is_float(v->type.dtype) ? Expr::constant(v->data->real(0), v->type.dtype) : Expr::constant_integer(v->data->integer(0), v->type.dtype);
+      return is_float(v->type.dtype) ? Expr::constant(v->data->real(0), v->type.dtype)
+                                     : Expr::constant_integer(v->data->integer(0), v->type.dtype);
     if (number[k] < 0) {
       number[k] = static_cast<int>(operands_.size());
       operands_.push_back(broadcast(w, w.input(k), v->type, out_shape));
@@ -25,7 +27,9 @@ Epilogue::Epilogue(LayerWriter& w, const Shape& out_shape) : w_(w), plain_(w.nod
 }
 
 DType Epilogue::dtype() const { return expr_ ? expr_->dtype : plain_; }
-bool Epilogue::has_vector() const { return expr_ ? has_vector_text(*expr_) && expr_->dtype == DType::kF32 : plain_ == DType::kF32; }
+bool Epilogue::has_vector() const {
+  return expr_ ? has_vector_text(*expr_) && expr_->dtype == DType::kF32 : plain_ == DType::kF32;
+}
 
 bool Epilogue::can_merge(size_t first, size_t last) const {
   for (const Strided& s : operands_)
@@ -48,26 +52,31 @@ std::string Epilogue::address(size_t k, const std::vector<std::string>& index) c
   }
   if (!index.empty() && !s.strides.back().is(0)) {
     std::string last = index.back();
-    if (!s.one_or_full.back().is(0)) last = fmt::format("({} == 1 ? 0 : {})", w_.dim(s.one_or_full.back()), last);
+    if (!s.one_or_full.back().is(0))
+      last = fmt::format("({} == 1 ? 0 : {})", w_.dim(s.one_or_full.back()), last);
     at += " + " + last;
   }
   return at;
 }
 
-std::string Epilogue::vector(const std::string& acc, const std::vector<std::string>& index, const std::string& lanes, Printer& out) const {
+std::string Epilogue::vector(const std::string& acc, const std::vector<std::string>& index,
+                             const std::string& lanes, Printer& out) const {
   if (!expr_) return acc;
   auto operand = [&](int k) {
     const Strided& s = operands_[static_cast<size_t>(k)];
     const std::string p = s.pointer + address(static_cast<size_t>(k), index);
     // A last axis that is 1 or full is only decided when the code runs.
-    if (!s.strides.empty() && !s.strides.back().is(0) && s.one_or_full.back().is(0)) return lanes.empty() ? fmt::format("load({})", p) : fmt::format("load_lanes({}, {})", p, lanes);
-    SINTER_CHECK(s.strides.empty() || s.one_or_full.back().is(0), "the last axis of an epilogue's operand must be known");
+    if (!s.strides.empty() && !s.strides.back().is(0) && s.one_or_full.back().is(0))
+      return lanes.empty() ? fmt::format("load({})", p) : fmt::format("load_lanes({}, {})", p, lanes);
+    SINTER_CHECK(s.strides.empty() || s.one_or_full.back().is(0),
+                 "the last axis of an epilogue's operand must be known");
     return fmt::format("splat(*({}))", p);
   };
   return expr_text(expr_, TextMode::kVector, operand, acc, out, "e");
 }
 
-std::string Epilogue::scalar(const std::string& acc, const std::vector<std::string>& index, Printer& out, TextMode mode) const {
+std::string Epilogue::scalar(const std::string& acc, const std::vector<std::string>& index, Printer& out,
+                             TextMode mode) const {
   if (!expr_) return acc;
   if (mode == TextMode::kScalar) w_.include("sinter/scalar.h");
   auto operand = [&](int k) {

@@ -17,17 +17,20 @@ class Epilogue {
   Epilogue(LayerWriter& w, const Shape& out_shape);
 
   bool empty() const { return !expr_; }
-  DType dtype() const;             // of the stored result
+  DType dtype() const;  // of the stored result
   // Whether vector() may be used: f32 all through (also with no epilogue).
   bool has_vector() const;
   // Whether every operand is walked by one stride when the axes [first, last] of the output count as one.
   bool can_merge(size_t first, size_t last) const;
 
-  // The finished vector for the sums `acc` (an f32v) at `index` (C++ text for each axis, the last one the first of
-  // the lanes). `lanes`: C++ text of how many lanes count, empty for all. Shared parts go to `out` as lines first.
-  std::string vector(const std::string& acc, const std::vector<std::string>& index, const std::string& lanes, Printer& out) const;
+  // The finished vector for the sums `acc` (an f32v) at `index` (C++ text for each axis, the last one the
+  // first of the lanes). `lanes`: C++ text of how many lanes count, empty for all. Shared parts go to `out`
+  // as lines first.
+  std::string vector(const std::string& acc, const std::vector<std::string>& index, const std::string& lanes,
+                     Printer& out) const;
   // The same for one element of any type, by the words of simd_*.h (lane) or scalar.h.
-  std::string scalar(const std::string& acc, const std::vector<std::string>& index, Printer& out, TextMode mode = TextMode::kScalar) const;
+  std::string scalar(const std::string& acc, const std::vector<std::string>& index, Printer& out,
+                     TextMode mode = TextMode::kScalar) const;
   // For a summary: " + relu" or nothing.
   std::string summary() const;
 

@@ -61,21 +61,12 @@ const ScalarFn kTable[] = {
      [](I x) { return wrap(bits(x[0]) * bits(x[1])); }, nullptr},
     {"div", 2, false, true, [](D x) { return x[0] / x[1]; }, [](I x) { return int_div(x[0], x[1]); },
      [](U x) { return x[1] == 0 ? uint64_t{0} : x[0] / x[1]; }},
-<<<<<<< HEAD
-    {"rem", 2, false, false, [](D x) { return std::fmod(x[0], x[1]); }, [](I x) { return int_rem(x[0], x[1]); },
-     [](U x) { return x[1] == 0 ? uint64_t{0} : x[0] % x[1]; }},
-    {"mod", 2, false, false, [](D x) { return real_mod(x[0], x[1]); }, [](I x) { return int_mod(x[0], x[1]); },
-     [](U x) { return x[1] == 0 ? uint64_t{0} : x[0] % x[1]; }},
-    {"pow", 2, false, true, [](D x) { return std::pow(x[0], x[1]); }, [](I x) { return int_pow(x[0], x[1]); },
-     [](U x) { return natural_pow(x[0], x[1]); }},
-=======
     {"rem", 2, false, false, [](D x) { return std::fmod(x[0], x[1]); },
      [](I x) { return int_rem(x[0], x[1]); }, [](U x) { return x[1] == 0 ? uint64_t{0} : x[0] % x[1]; }},
     {"mod", 2, false, false, [](D x) { return real_mod(x[0], x[1]); },
      [](I x) { return int_mod(x[0], x[1]); }, [](U x) { return x[1] == 0 ? uint64_t{0} : x[0] % x[1]; }},
-    {"pow", 2, false, false, [](D x) { return std::pow(x[0], x[1]); },
+    {"pow", 2, false, true, [](D x) { return std::pow(x[0], x[1]); },
      [](I x) { return int_pow(x[0], x[1]); }, [](U x) { return natural_pow(x[0], x[1]); }},
->>>>>>> opsa
     {"min", 2, false, true, [](D x) { return nan_min(x[0], x[1]); }, [](I x) { return std::min(x[0], x[1]); },
      [](U x) { return std::min(x[0], x[1]); }},
     {"max", 2, false, true, [](D x) { return nan_max(x[0], x[1]); }, [](I x) { return std::max(x[0], x[1]); },

@@ -1,10 +1,10 @@
 // Direct convolution on channels-last tensors.
 //
-// In [N][H][W][C] the taps of one kernel row are one contiguous run of kw*C floats (without dilation and groups), so
-// a convolution is a few matrix products whose rows start a pixel apart: the same register tile serves 1x1, 3x3,
-// strided, 1-D and 3-D convolutions. Taps outside the input are never touched: outer axes clip their range of taps
-// a row at a time, along the row the pixels at the edges are done one by one with a clipped run. A pointwise
-// convolution is one long row.
+// In [N][H][W][C] the taps of one kernel row are one contiguous run of kw*C floats (without dilation and
+// groups), so a convolution is a few matrix products whose rows start a pixel apart: the same register tile
+// serves 1x1, 3x3, strided, 1-D and 3-D convolutions. Taps outside the input are never touched: outer axes
+// clip their range of taps a row at a time, along the row the pixels at the edges are done one by one with a
+// clipped run. A pointwise convolution is one long row.
 #include "emit/epilogue.h"
 #include "kernels/rows.h"
 #include "kernels/tiles.h"
@@ -47,11 +47,13 @@ std::string describe(const Geometry& g, const Node& n) {
     s += (a ? "x" : "") + std::to_string(g.window.strides[a]);
     d += (a ? "x" : "") + std::to_string(g.window.dilations[a]);
   }
-  std::string text = fmt::format("Conv {}, stride {}, {} -> {} channels", k, s, g.in_channels, g.out_channels);
+  std::string text =
+      fmt::format("Conv {}, stride {}, {} -> {} channels", k, s, g.in_channels, g.out_channels);
   if (g.groups > 1) text += fmt::format(" in {} groups", g.groups);
   if (d.find_first_not_of("1x") != std::string::npos) text += ", dilation " + d;
   std::string pads;
-  for (size_t a = 0; a < g.window.rank(); ++a) pads += (a ? "," : "") + g.window.pads_begin[a].text() + "+" + g.window.pads_end[a].text();
+  for (size_t a = 0; a < g.window.rank(); ++a)
+    pads += (a ? "," : "") + g.window.pads_begin[a].text() + "+" + g.window.pads_end[a].text();
   return text + ", pads " + pads + (n.epilogue ? ", then " + sinter::text(*n.epilogue) : "");
 }
 
@@ -79,7 +81,9 @@ std::vector<float> pack_weights(const Node& n, const Geometry& g, const Panels& 
 std::vector<float> pack_bias(const Node& n, const Geometry& g, int64_t padded) {
   std::vector<float> packed(static_cast<size_t>(padded * g.groups), 0.0f);
   if (n.anchor_inputs > 2 && n.inputs[2])
-    for (int64_t m = 0; m < g.out_channels; ++m) packed[static_cast<size_t>(m / g.group_out * padded + m % g.group_out)] = n.inputs[2]->data->as<float>()[m];
+    for (int64_t m = 0; m < g.out_channels; ++m)
+      packed[static_cast<size_t>(m / g.group_out * padded + m % g.group_out)] =
+          n.inputs[2]->data->as<float>()[m];
   return packed;
 }
 
@@ -94,11 +98,13 @@ void emit(LayerWriter& w) {
   Epilogue epilogue(w, n.outputs[0]->type.shape);
 
   // One long row where nothing distinguishes the pixels.
-  std::vector<std::string> (*index_of)(const Rows&, const std::string&, const std::string&) = [](const Rows& r, const std::string& ox, const std::string& c) { return r.index(ox, c); };
+  std::vector<std::string> (*index_of)(const Rows&, const std::string&, const std::string&) =
+      [](const Rows& r, const std::string& ox, const std::string& c) { return r.index(ox, c); };
   const size_t spatial = g.window.rank();
   Window window = g.window;
   Dim batch = g.batch;
-  bool flat = is_pointwise(window) && epilogue.can_merge(1, spatial), flat_batch = flat && epilogue.can_merge(0, spatial);
+  bool flat = is_pointwise(window) && epilogue.can_merge(1, spatial),
+       flat_batch = flat && epilogue.can_merge(0, spatial);
   if (flat) {
     window = flattened(window, batch, flat_batch);
     if (flat_batch) batch = Dim(1);
@@ -118,36 +124,50 @@ void emit(LayerWriter& w) {
   const Panels panels = panels_of(w.target, g.group_out, interior.is_static() ? interior.value() : 64);
   const int64_t taps = n.inputs[1]->data->size() / (g.out_channels * g.group_in), k_count = taps * g.group_in;
   const int64_t padded = (panels.full * panels.vectors + panels.rest) * lanes;
-  const std::string weights = w.weights("w", pack_weights(n, g, panels, lanes), fmt::format("[{} channels][{} taps][{}], in panels of {}", g.out_channels, taps, g.group_in, panels.vectors * lanes));
+  const std::string weights =
+      w.weights("w", pack_weights(n, g, panels, lanes),
+                fmt::format("[{} channels][{} taps][{}], in panels of {}", g.out_channels, taps, g.group_in,
+                            panels.vectors * lanes));
   const bool has_bias = n.anchor_inputs > 2 && n.inputs[2];
-  const std::string bias = has_bias ? w.weights("bias", pack_bias(n, g, padded), fmt::format("[{}]", g.out_channels)) : "";
+  const std::string bias =
+      has_bias ? w.weights("bias", pack_bias(n, g, padded), fmt::format("[{}]", g.out_channels)) : "";
   const std::string y = w.output(0);
 
   const std::string group = g.groups > 1 ? "g" : "";
   if (g.groups > 1) w.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", g.groups);
-  w.out.line("// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights");
-  w.out.line("const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {{");
+  w.out.line(
+      "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights");
+  w.out.line(
+      "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
+      "__attribute__((always_inline)) {{");
   w.out.line("constexpr int kVectors = vectors.value;");
   Rows(rows).open();
   // The sums of T pixels from ox, taps first..end of the row, are made and stored.
   const bool whole_run = g.groups == 1 && rows.dilation() == 1;
-  auto tile = [&](const std::string& name, const std::string& parameters, const std::string& first, const std::string& end, bool edge) {
-    w.out.line("const auto {} = [&](auto pixels, std::int64_t ox{}) __attribute__((always_inline)) {{", name, parameters);
+  auto tile = [&](const std::string& name, const std::string& parameters, const std::string& first,
+                  const std::string& end, bool edge) {
+    w.out.line("const auto {} = [&](auto pixels, std::int64_t ox{}) __attribute__((always_inline)) {{", name,
+               parameters);
     w.out.line("constexpr int kPixels = pixels.value;");
     w.out.line("Tile<kVectors, kPixels> sum;");
-    w.out.line("tile_bias(sum, {});", has_bias ? bias + (g.groups > 1 ? fmt::format(" + g * {}", padded) : "") + " + c" : "static_cast<const float*>(nullptr)");
+    w.out.line("tile_bias(sum, {});",
+               has_bias ? bias + (g.groups > 1 ? fmt::format(" + g * {}", padded) : "") + " + c"
+                        : "static_cast<const float*>(nullptr)");
     rows.open_taps(w.out);
     const std::string shift = g.groups > 1 ? fmt::format(" + g * {}", g.group_in) : "";
     const std::string step = std::to_string(rows.stride() * g.in_channels);
     const std::string position = rows.position("ox");
     if (whole_run) {
       const std::string ix = first == "0" ? position : fmt::format("{} + {}", position, first);
-      const std::string run = edge ? fmt::format("({} - {}) * {}", end, first, g.group_in) : std::to_string(rows.kernel() * g.group_in);
-      w.out.line("mac(sum, {} + {}, {}, wp + {} * ({} * kVectors * kLanes), {});", x, rows.input_offset(ix), step, rows.tap(first), g.group_in, run);
+      const std::string run = edge ? fmt::format("({} - {}) * {}", end, first, g.group_in)
+                                   : std::to_string(rows.kernel() * g.group_in);
+      w.out.line("mac(sum, {} + {}, {}, wp + {} * ({} * kVectors * kLanes), {});", x, rows.input_offset(ix),
+                 step, rows.tap(first), g.group_in, run);
     } else {
       w.out.line("for (std::int64_t kw = {}; kw < {}; ++kw) {{", first, end);
       const std::string ix = fmt::format("{} + kw * {}", position, rows.dilation());
-      w.out.line("mac(sum, {} + {}{}, {}, wp + {} * ({} * kVectors * kLanes), {});", x, rows.input_offset(ix), shift, step, rows.tap("kw"), g.group_in, g.group_in);
+      w.out.line("mac(sum, {} + {}{}, {}, wp + {} * ({} * kVectors * kLanes), {});", x, rows.input_offset(ix),
+                 shift, step, rows.tap("kw"), g.group_in, g.group_in);
       w.out.line("}}");
     }
     rows.close_taps(w.out);
@@ -156,20 +176,23 @@ void emit(LayerWriter& w) {
     w.out.line("SINTER_UNROLL");
     w.out.line("for (int o = 0; o < kVectors; ++o) {{");
     w.out.line("const int lanes = o == kVectors - 1 ? last.value : kLanes;");
-    const std::string channel = (g.groups > 1 ? fmt::format("g * {} + ", g.group_out) : "") + "c + o * kLanes";
+    const std::string channel =
+        (g.groups > 1 ? fmt::format("g * {} + ", g.group_out) : "") + "c + o * kLanes";
     const std::string value = epilogue.vector("sum.a[t][o]", index("ox + t", channel), "lanes", w.out);
     w.out.line("store_lanes({} + {} + {}, {}, lanes);", y, rows.output_offset("ox + t"), channel, value);
     w.out.line("}}");
     w.out.line("}}");
     w.out.put("};");
   };
-  const std::string begin = w.dim(rows.interior_begin()), end = w.dim(rows.interior_end()), width = w.dim(rows.out_width());
+  const std::string begin = w.dim(rows.interior_begin()), end = w.dim(rows.interior_end()),
+                    width = w.dim(rows.out_width());
   tile("tile", "", "0", std::to_string(rows.kernel()), false);
   const bool edges = !(begin == "0" && end == width);
   if (edges) {
     tile("edge", ", std::int64_t first, std::int64_t end", "first", "end", true);
     w.out.line("std::int64_t ox = 0;");
-    const std::string call = fmt::format("edge(Int<1>(), ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
+    const std::string call =
+        fmt::format("edge(Int<1>(), ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
     if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, call);
     emit_tiles(w, "ox", end, interior, w.target.tile(panels.vectors), "ox", "tile(Int<{T}>(), {x});");
     w.out.line("for (; ox < {}; ++ox) {}", width, call);
@@ -178,7 +201,8 @@ void emit(LayerWriter& w) {
   }
   Rows(rows).close();
   w.out.put("};");
-  const std::string group_weights = g.groups > 1 ? fmt::format("{} + g * {}", weights, padded * k_count) : weights;
+  const std::string group_weights =
+      g.groups > 1 ? fmt::format("{} + g * {}", weights, padded * k_count) : weights;
   emit_panels(w, panels, k_count, group_weights);
   if (g.groups > 1) w.out.line("}}");
 }
@@ -186,7 +210,8 @@ void emit(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_conv() {
-  static const std::vector<Kernel> table = {{"conv_direct", "direct convolution on channels-last floats, by register tiles", accepts, emit}};
+  static const std::vector<Kernel> table = {
+      {"conv_direct", "direct convolution on channels-last floats, by register tiles", accepts, emit}};
   return table;
 }
 

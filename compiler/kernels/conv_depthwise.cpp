@@ -1,7 +1,8 @@
-// Depthwise convolution on channels-last tensors: every channel has its own kernel, vectors run over channels.
+// Depthwise convolution on channels-last tensors: every channel has its own kernel, vectors run over
+// channels.
 //
-// A tile is a few neighbouring pixels of one vector of channels: each tap's weights are loaded once a tile, and
-// each input vector once for all the taps and pixels that it meets.
+// A tile is a few neighbouring pixels of one vector of channels: each tap's weights are loaded once a tile,
+// and each input vector once for all the taps and pixels that it meets.
 #include <algorithm>
 
 #include "emit/epilogue.h"
@@ -14,28 +15,34 @@ namespace {
 
 bool accepts(const Node& n, const Target&) {
   if (std::string_view(n.op->name) != "Conv" || n.attributes.integer("channels_last", 0) != 1) return false;
-  if (n.inputs[0]->type.dtype != DType::kF32 || n.outputs[0]->type.dtype != DType::kF32 || !n.inputs[1]->data) return false;
+  if (n.inputs[0]->type.dtype != DType::kF32 || n.outputs[0]->type.dtype != DType::kF32 || !n.inputs[1]->data)
+    return false;
   if (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data) return false;
   const Tensor& weight = *n.inputs[1]->data;
   const int64_t groups = n.attributes.integer("group", 1);
-  return groups > 1 && weight.dim(1) == 1 && weight.dim(0) == groups && (!n.epilogue || has_vector_text(*n.epilogue));
+  return groups > 1 && weight.dim(1) == 1 && weight.dim(0) == groups &&
+         (!n.epilogue || has_vector_text(*n.epilogue));
 }
 
 void emit(LayerWriter& w) {
   const Node& n = w.node;
   const int lanes = w.target.lanes;
   const Tensor& weight = *n.inputs[1]->data;
-  const int64_t channels = weight.dim(0), taps = weight.size() / channels, padded = (channels + lanes - 1) / lanes * lanes;
+  const int64_t channels = weight.dim(0), taps = weight.size() / channels,
+                padded = (channels + lanes - 1) / lanes * lanes;
   const Window window = window_of(n);
   w.include("sinter/mac.h");
   w.flops(product(n.outputs[0]->type.shape) * Dim(2 * taps));
   const std::string x = w.input(0);
   Epilogue epilogue(w, n.outputs[0]->type.shape);
-  w.summary(fmt::format("depthwise Conv, {} taps, stride {}, {} channels{}", taps, window.strides.back(), channels, epilogue.summary()));
+  w.summary(fmt::format("depthwise Conv, {} taps, stride {}, {} channels{}", taps, window.strides.back(),
+                        channels, epilogue.summary()));
 
-  std::vector<float> packed(static_cast<size_t>(taps * padded), 0.0f), bias(static_cast<size_t>(padded), 0.0f);
+  std::vector<float> packed(static_cast<size_t>(taps * padded), 0.0f),
+      bias(static_cast<size_t>(padded), 0.0f);
   for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t t = 0; t < taps; ++t) packed[static_cast<size_t>(t * padded + c)] = weight.as<float>()[c * taps + t];
+    for (int64_t t = 0; t < taps; ++t)
+      packed[static_cast<size_t>(t * padded + c)] = weight.as<float>()[c * taps + t];
     if (n.anchor_inputs > 2 && n.inputs[2]) bias[static_cast<size_t>(c)] = n.inputs[2]->data->as<float>()[c];
   }
   const std::string weights = w.weights("w", packed, fmt::format("[{} taps][{}]", taps, padded));
@@ -63,7 +70,8 @@ void emit(LayerWriter& w) {
     w.out.line("}}");
   };
   auto start = [&](const std::string& name, const std::string& parameters) {
-    w.out.line("const auto {} = [&](auto pixels, std::int64_t ox{}) __attribute__((always_inline)) {{", name, parameters);
+    w.out.line("const auto {} = [&](auto pixels, std::int64_t ox{}) __attribute__((always_inline)) {{", name,
+               parameters);
     w.out.line("constexpr int kPixels = pixels.value;");
     w.out.line("f32v sum[kPixels];");
     w.out.line("SINTER_UNROLL");
@@ -83,24 +91,33 @@ void emit(LayerWriter& w) {
   w.out.line("for (int kw = 0; kw < {}; ++kw) {{", kernel);
   w.out.line("const f32v k = load(wk + kw * {});", padded);
   w.out.line("SINTER_UNROLL");
-  if (keep_inputs) w.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = fma(in[t * {} + kw], k, sum[t]);", stride);
-  else w.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = fma(load_lanes(from + (t * {} + kw * {}) * {}, lanes), k, sum[t]);", stride, dilation, channels);
+  if (keep_inputs)
+    w.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = fma(in[t * {} + kw], k, sum[t]);", stride);
+  else
+    w.out.line(
+        "for (int t = 0; t < kPixels; ++t) sum[t] = fma(load_lanes(from + (t * {} + kw * {}) * {}, lanes), "
+        "k, sum[t]);",
+        stride, dilation, channels);
   w.out.line("}}");
   rows.close_taps(w.out);
   store_pixels();
   w.out.put("};");
-  const std::string begin = w.dim(rows.interior_begin()), end = w.dim(rows.interior_end()), width = w.dim(rows.out_width());
+  const std::string begin = w.dim(rows.interior_begin()), end = w.dim(rows.interior_end()),
+                    width = w.dim(rows.out_width());
   const Dim interior = rows.interior_end() - rows.interior_begin();
   if (begin == "0" && end == width) {
     emit_tiles(w, "0", end, interior, static_cast<int>(tile), "ox", "tile(Int<{T}>(), {x});");
   } else {
     start("edge", ", std::int64_t first, std::int64_t end");
     w.out.line("for (std::int64_t kw = first; kw < end; ++kw)");
-    w.out.line("  sum[0] = fma(load_lanes({} + {} + c, lanes), load({} + {} * {} + c), sum[0]);", x, rows.input_offset(fmt::format("{} + kw * {}", rows.position("ox"), dilation)), weights, rows.tap("kw"), padded);
+    w.out.line("  sum[0] = fma(load_lanes({} + {} + c, lanes), load({} + {} * {} + c), sum[0]);", x,
+               rows.input_offset(fmt::format("{} + kw * {}", rows.position("ox"), dilation)), weights,
+               rows.tap("kw"), padded);
     rows.close_taps(w.out);
     store_pixels();
     w.out.put("};");
-    const std::string call = fmt::format("edge(Int<1>(), ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
+    const std::string call =
+        fmt::format("edge(Int<1>(), ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
     w.out.line("std::int64_t ox = 0;");
     if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, call);
     emit_tiles(w, "ox", end, interior, static_cast<int>(tile), "ox", "tile(Int<{T}>(), {x});");
@@ -108,7 +125,8 @@ void emit(LayerWriter& w) {
   }
   w.out.put("};");
   const int64_t full = channels / lanes;
-  if (full > 0) w.out.line("for (std::int64_t c = 0; c < {}; c += kLanes) channels(c, Int<kLanes>());", full * lanes);
+  if (full > 0)
+    w.out.line("for (std::int64_t c = 0; c < {}; c += kLanes) channels(c, Int<kLanes>());", full * lanes);
   if (channels % lanes) w.out.line("channels({}, Int<{}>());", full * lanes, channels % lanes);
   Rows(rows).close();
 }
@@ -116,7 +134,9 @@ void emit(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_conv_depthwise() {
-  static const std::vector<Kernel> table = {{"conv_depthwise", "depthwise convolution on channels-last floats, vectors over channels", accepts, emit}};
+  static const std::vector<Kernel> table = {
+      {"conv_depthwise", "depthwise convolution on channels-last floats, vectors over channels", accepts,
+       emit}};
   return table;
 }
 

@@ -3,7 +3,9 @@
 namespace sinter {
 namespace {
 std::string times(const std::string& a, int64_t b) { return b == 1 ? a : fmt::format("{} * {}", a, b); }
-std::string minus(const std::string& a, const std::string& b) { return b == "0" ? a : fmt::format("{} - {}", a, b); }
+std::string minus(const std::string& a, const std::string& b) {
+  return b == "0" ? a : fmt::format("{} - {}", a, b);
+}
 }  // namespace
 
 void Rows::open() {
@@ -11,13 +13,17 @@ void Rows::open() {
   if (!batch.is(1)) w.out.line("for (std::int64_t n = 0; n < {}; ++n) {{", w.dim(batch));
   for (size_t a = 0; a < last(); ++a) {
     w.out.line("for (std::int64_t o{0} = 0; o{0} < {1}; ++o{0}) {{", a, w.dim(window.out[a]));
-    const std::string base = minus(times(fmt::format("o{}", a), window.strides[a]), w.dim(window.pads_begin[a]));
+    const std::string base =
+        minus(times(fmt::format("o{}", a), window.strides[a]), w.dim(window.pads_begin[a]));
     const int64_t d = window.dilations[a];
     if (window.kernel[a] == 1 && window.pads_begin[a].is(0)) continue;
     w.out.line("const std::int64_t i{} = {};", a, base);
-    w.out.line("const std::int64_t k{0}_first = i{0} < 0 ? {1} : 0;", a, d == 1 ? fmt::format("-i{}", a) : fmt::format("({} - i{}) / {}", d - 1, a, d));
-    w.out.line("const std::int64_t k{0}_last = sinter::min_of({1}, {2});", a, fmt::format("std::int64_t{{{}}}", window.kernel[a]),
-               d == 1 ? fmt::format("{} - i{}", w.dim(window.in[a]), a) : fmt::format("sinter::ceil_div({} - i{}, {})", w.dim(window.in[a]), a, d));
+    w.out.line("const std::int64_t k{0}_first = i{0} < 0 ? {1} : 0;", a,
+               d == 1 ? fmt::format("-i{}", a) : fmt::format("({} - i{}) / {}", d - 1, a, d));
+    w.out.line("const std::int64_t k{0}_last = sinter::min_of({1}, {2});", a,
+               fmt::format("std::int64_t{{{}}}", window.kernel[a]),
+               d == 1 ? fmt::format("{} - i{}", w.dim(window.in[a]), a)
+                      : fmt::format("sinter::ceil_div({} - i{}, {})", w.dim(window.in[a]), a, d));
   }
 }
 
@@ -43,7 +49,8 @@ std::string Rows::input_offset(const std::string& ix) const {
     std::string here = ix;
     if (a < last()) {
       const bool single = window.kernel[a] == 1 && window.pads_begin[a].is(0);
-      here = single ? times(fmt::format("o{}", a), window.strides[a]) : fmt::format("i{0} + {1}", a, times(fmt::format("k{}", a), window.dilations[a]));
+      here = single ? times(fmt::format("o{}", a), window.strides[a])
+                    : fmt::format("i{0} + {1}", a, times(fmt::format("k{}", a), window.dilations[a]));
     }
     at = at.empty() ? "(" + here + ")" : fmt::format("({} * {} + {})", at, w.dim(window.in[a]), here);
   }
@@ -64,9 +71,12 @@ std::string Rows::tap(const std::string& kw) const {
   for (size_t a = 0; a <= last(); ++a) {
     const bool single = a < last() && window.kernel[a] == 1 && window.pads_begin[a].is(0);
     const std::string here = a < last() ? (single ? "0" : fmt::format("k{}", a)) : kw;
-    if (at.empty()) at = here;
-    else if (at == "0") at = here;
-    else at = fmt::format("({} * {} + {})", at, window.kernel[a], here);
+    if (at.empty())
+      at = here;
+    else if (at == "0")
+      at = here;
+    else
+      at = fmt::format("({} * {} + {})", at, window.kernel[a], here);
   }
   return at;
 }
@@ -86,10 +96,12 @@ Dim Rows::interior_end() const {
 }
 std::string Rows::position(const std::string& ox) const { return minus(times(ox, stride()), w.dim(pad())); }
 std::string Rows::first_tap(const std::string& ox) const {
-  return fmt::format("sinter::max_of(std::int64_t{{0}}, sinter::ceil_div({} - {}, {}))", w.dim(pad()), times(ox, stride()), dilation());
+  return fmt::format("sinter::max_of(std::int64_t{{0}}, sinter::ceil_div({} - {}, {}))", w.dim(pad()),
+                     times(ox, stride()), dilation());
 }
 std::string Rows::last_tap(const std::string& ox) const {
-  return fmt::format("sinter::min_of(std::int64_t{{{}}}, sinter::ceil_div({} + {} - {}, {}))", kernel(), w.dim(width()), w.dim(pad()), times(ox, stride()), dilation());
+  return fmt::format("sinter::min_of(std::int64_t{{{}}}, sinter::ceil_div({} + {} - {}, {}))", kernel(),
+                     w.dim(width()), w.dim(pad()), times(ox, stride()), dilation());
 }
 
 Window flattened(const Window& window, const Dim& batch, bool with_batch) {

@@ -1,8 +1,8 @@
 // Rows: the loops over output rows that windowed channels-last kernels share (convolution, depthwise, pools).
 //
-// Tensors are [N][spatial ...][C]. The last spatial axis is the row; the axes before it are walked by loops in which
-// the range of kernel taps that fall inside the input is cut out per row, so that no padding is ever read. Along
-// the row, the positions where the whole window is inside are the interior, the others are edges.
+// Tensors are [N][spatial ...][C]. The last spatial axis is the row; the axes before it are walked by loops
+// in which the range of kernel taps that fall inside the input is cut out per row, so that no padding is ever
+// read. Along the row, the positions where the whole window is inside are the interior, the others are edges.
 #pragma once
 #include <string>
 #include <vector>
@@ -48,7 +48,8 @@ struct Rows {
   std::string position(const std::string& ox) const;
 };
 
-// The window of a pointwise convolution seen as one long row (all spatial axes, and the batch where `with_batch`).
+// The window of a pointwise convolution seen as one long row (all spatial axes, and the batch where
+// `with_batch`).
 Window flattened(const Window&, const Dim& batch, bool with_batch);
 
 }  // namespace sinter

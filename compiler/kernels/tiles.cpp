@@ -6,8 +6,8 @@ namespace sinter {
 
 Panels panels_of(const Target& t, int64_t channels, int64_t pixels) {
   const int64_t vectors = (channels + t.lanes - 1) / t.lanes;
-  // The widest panels waste the fewest loads; but few pixels a row leave a wide machine's registers empty, and a
-  // count that does not divide leaves a narrow last panel.
+  // The widest panels waste the fewest loads; but few pixels a row leave a wide machine's registers empty,
+  // and a count that does not divide leaves a narrow last panel.
   int best = 1;
   double best_cost = 1e30;
   for (int v = 1; v <= t.max_vectors && v <= vectors; ++v) {
@@ -42,7 +42,8 @@ std::string filled(std::string call, const std::string& variable, int64_t pixels
 }
 }  // namespace
 
-void emit_tiles(LayerWriter& w, const std::string& first, const std::string& end, const Dim& count, int tile, const std::string& v, const std::string& call) {
+void emit_tiles(LayerWriter& w, const std::string& first, const std::string& end, const Dim& count, int tile,
+                const std::string& v, const std::string& call) {
   auto loop = [&](int64_t pixels, const std::string& limit) {
     w.out.line("for (; {0} + {1} <= {2}; {0} += {1}) {3}", v, pixels, limit, filled(call, v, pixels));
   };
@@ -54,17 +55,26 @@ void emit_tiles(LayerWriter& w, const std::string& first, const std::string& end
   const int64_t n = count.value();
   if (n <= 0) return;
   const int64_t tiles = (n + tile - 1) / tile, size = n / tiles, larger = n % tiles;
-  if (larger > 0) w.out.line("for (std::int64_t k = 0; k < {}; ++k, {} += {}) {}", larger, v, size + 1, filled(call, v, size + 1));
-  w.out.line("for (std::int64_t k = 0; k < {}; ++k, {} += {}) {}", tiles - larger, v, size, filled(call, v, size));
+  if (larger > 0)
+    w.out.line("for (std::int64_t k = 0; k < {}; ++k, {} += {}) {}", larger, v, size + 1,
+               filled(call, v, size + 1));
+  w.out.line("for (std::int64_t k = 0; k < {}; ++k, {} += {}) {}", tiles - larger, v, size,
+             filled(call, v, size));
 }
 
-void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::string& weights, const std::string& base) {
+void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::string& weights,
+                 const std::string& base) {
   const int lanes = w.target.lanes;
   const int64_t width = int64_t{p.vectors} * lanes;
   const std::string plus = base == "0" ? "" : base + " + ";
-  if (p.full > 1) w.out.line("for (std::int64_t p = 0; p < {}; ++p) panel(Int<{}>(), Int<{}>(), {}p * {}, {} + p * {});", p.full, p.vectors, lanes, plus, width, weights, k_count * width);
-  else if (p.full == 1) w.out.line("panel(Int<{}>(), Int<{}>(), {}, {});", p.vectors, lanes, base, weights);
-  if (p.rest) w.out.line("panel(Int<{}>(), Int<{}>(), {}{}, {} + {});", p.rest, p.tail, plus, p.full * width, weights, p.full * k_count * width);
+  if (p.full > 1)
+    w.out.line("for (std::int64_t p = 0; p < {}; ++p) panel(Int<{}>(), Int<{}>(), {}p * {}, {} + p * {});",
+               p.full, p.vectors, lanes, plus, width, weights, k_count * width);
+  else if (p.full == 1)
+    w.out.line("panel(Int<{}>(), Int<{}>(), {}, {});", p.vectors, lanes, base, weights);
+  if (p.rest)
+    w.out.line("panel(Int<{}>(), Int<{}>(), {}{}, {} + {});", p.rest, p.tail, plus, p.full * width, weights,
+               p.full * k_count * width);
 }
 
 }  // namespace sinter

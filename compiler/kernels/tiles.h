@@ -1,8 +1,8 @@
 // Register tiles: the multiply-accumulate loops that direct convolution, GEMM and their relatives share.
 //
-// The result is a grid of rows of `pixels` by `channels`. Output channels are cut into panels of `vectors` SIMD
-// vectors; each panel's weights are packed as one stream [taps][in channels][vectors * lanes]. Along a row, pixels
-// are cut into tiles that fill the registers.
+// The result is a grid of rows of `pixels` by `channels`. Output channels are cut into panels of `vectors`
+// SIMD vectors; each panel's weights are packed as one stream [taps][in channels][vectors * lanes]. Along a
+// row, pixels are cut into tiles that fill the registers.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace sinter {
 
-// How `channels` output channels are cut: `full` panels of `vectors` vectors, then one of `rest` vectors whose last
-// one holds `tail` channels (1..lanes).
+// How `channels` output channels are cut: `full` panels of `vectors` vectors, then one of `rest` vectors
+// whose last one holds `tail` channels (1..lanes).
 struct Panels {
   int vectors = 1;
   int64_t full = 0;
@@ -21,8 +21,8 @@ struct Panels {
 };
 Panels panels_of(const Target&, int64_t channels, int64_t pixels);
 
-// Packs weights for `panels`: element (k, channel) is `at(k, channel)`; k runs over taps and input channels in the
-// order of the loops. Lanes beyond the last channel are 0.
+// Packs weights for `panels`: element (k, channel) is `at(k, channel)`; k runs over taps and input channels
+// in the order of the loops. Lanes beyond the last channel are 0.
 template <class At>
 std::vector<float> pack_panels(const Panels& p, int lanes, int64_t channels, int64_t k_count, At at) {
   std::vector<float> out;
@@ -35,11 +35,14 @@ std::vector<float> pack_panels(const Panels& p, int lanes, int64_t channels, int
   return out;
 }
 
-// Loops over tiles of `pixels` (known: equal tiles as large as registers allow; unknown: full tiles, then smaller
-// ones): each writes a line `call` with {T} replaced by the tile's pixels and {x} by the first pixel's variable.
-void emit_tiles(LayerWriter& w, const std::string& first, const std::string& end, const Dim& count, int tile, const std::string& variable, const std::string& call);
+// Loops over tiles of `pixels` (known: equal tiles as large as registers allow; unknown: full tiles, then
+// smaller ones): each writes a line `call` with {T} replaced by the tile's pixels and {x} by the first
+// pixel's variable.
+void emit_tiles(LayerWriter& w, const std::string& first, const std::string& end, const Dim& count, int tile,
+                const std::string& variable, const std::string& call);
 
 // The lines that call `panel(Int<vectors>, Int<lanes of the last>, channel, weights)` for every panel.
-void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::string& weights, const std::string& base_channel = "0");
+void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::string& weights,
+                 const std::string& base_channel = "0");
 
 }  // namespace sinter
