@@ -28,22 +28,69 @@ void eval_constant_of_shape(Evaluation& e) {
   if (const Tensor* value = e.attributes().tensor("value")) fill_with(e.out[0], *value, 0);
 }
 
-// The number of steps of a float Range; limits as in ONNX: max(ceil((limit - start) / delta), 0).
-int64_t float_steps(const Inference& x) {
-  double v[3];
-  const char* names[] = {"start", "limit", "delta"};
-  for (size_t i = 0; i < 3; ++i) {
-    if (!x.in[i].data) fail_unknown(x, i, names[i]);
-    v[i] = x.in[i].data->real(0);
-    x.require(std::isfinite(v[i]), fmt::format("its {} is not finite", names[i]));
+// The length of a Range over integers.
+Dim integer_steps(const Inference& x, const Dim& start, const Dim& limit, const Dim& delta) {
+  x.require(!delta.is(0), "its delta is 0");
+  if (delta.lo() <= 0 && delta.hi() >= 0) fail_unknown(x, 2, "delta");
+  const Dim n = delta.lo() > 0 ? ceildiv(limit - start, delta) : ceildiv(start - limit, Dim(0) - delta);
+  return max(n, 0);
+}
+
+// What a float Range knows of an operand: its value, or the integer it was cast from (exporters write
+// positions as Range(0, Cast(length), 1)).
+struct RealOperand {
+  std::optional<double> value;
+  std::optional<Dim> integer;
+};
+RealOperand real_operand(const Inference& x, size_t i, const char* what) {
+  RealOperand r;
+  if (x.in[i].data) {
+    const double v = x.in[i].data->real(0);
+    x.require(std::isfinite(v), fmt::format("its {} is not finite", what));
+    r.value = v;
+    if (v == std::floor(v) && std::abs(v) <= 0x1p53) r.integer = Dim(static_cast<int64_t>(v));
+    return r;
   }
-  x.require(v[2] != 0, "its delta is 0");
-  const double difference = x.dtype(0) == DType::kF32
-                                ? static_cast<double>(static_cast<float>(v[1]) - static_cast<float>(v[0]))
-                                : v[1] - v[0];
-  const double n = std::max(std::ceil(difference / v[2]), 0.0);
-  x.require(n < 1e10, "its range is too long");
-  return static_cast<int64_t>(n);
+  const Value* v = x.node.input(i);
+  while (v && v->producer && !is_integer(v->type.dtype)) {
+    const std::string_view op = v->producer->op->name;
+    const bool passes = v->producer->op->is_view || op == "Cast" || op == "Identity";
+    v = passes && is_float(v->type.dtype) ? v->producer->input(0) : nullptr;
+  }
+  const auto known = v && is_integer(v->type.dtype) ? contents(v) : std::nullopt;
+  if (!known || known->size() != 1) fail_unknown(x, i, what);
+  r.integer = (*known)[0];
+  if (r.integer->is_static()) r.value = static_cast<double>(r.integer->value());
+  return r;
+}
+
+// The length of a float Range: max(ceil((limit - start) / delta), 0).
+Dim float_steps(Inference& x) {
+  const DType type = x.dtype(0);
+  const char* names[] = {"start", "limit", "delta"};
+  RealOperand o[3];
+  for (size_t i = 0; i < 3; ++i) o[i] = real_operand(x, i, names[i]);
+  x.require(o[2].value != 0, "its delta is 0");
+  if (o[0].value && o[1].value && o[2].value) {
+    const double limit = *o[1].value, start = *o[0].value;
+    const double difference =
+        type == DType::kF64 ? limit - start
+                            : static_cast<double>(static_cast<float>(limit) - static_cast<float>(start));
+    const double n = std::max(std::ceil(difference / *o[2].value), 0.0);
+    x.require(n < 1e10, "its range is too long");
+    return Dim(static_cast<int64_t>(n));
+  }
+  // Floats of this type count exactly as far as this.
+  const Dim most(int64_t{1} << (type == DType::kF64   ? 53
+                                : type == DType::kF32 ? 24
+                                : type == DType::kF16 ? 11
+                                                      : 8));
+  for (size_t i = 0; i < 3; ++i) {
+    x.require(o[i].integer.has_value(), "a float range of symbolic length needs whole numbers");
+    require_le(x, *o[i].integer, most, fmt::format("its {} as {}", names[i], name_of(type)));
+    require_le(x, Dim(0) - most, *o[i].integer, fmt::format("its {} as {}", names[i], name_of(type)));
+  }
+  return integer_steps(x, *o[0].integer, *o[1].integer, *o[2].integer);
 }
 
 // Range: start, start + delta, … before limit; three scalars of one type.
@@ -52,14 +99,11 @@ void infer_range(Inference& x) {
     x.require(x.dtype(i) == x.dtype(0), "start, limit and delta differ in type");
     x.require(x.rank(i) == 0 || (x.rank(i) == 1 && x.shape(i)[0].is(1)), "its operands must be scalars");
   }
-  if (is_float(x.dtype(0))) return x.set(0, x.dtype(0), {Dim(float_steps(x))});
+  if (is_float(x.dtype(0))) return x.set(0, x.dtype(0), {float_steps(x)});
   x.require(is_integer(x.dtype(0)), fmt::format("not for {}", name_of(x.dtype(0))));
   const Dim start = known_elements(x, 0, "start")[0], limit = known_elements(x, 1, "limit")[0];
   const Dim delta = known_elements(x, 2, "delta")[0];
-  x.require(!delta.is(0), "its delta is 0");
-  if (delta.lo() <= 0 && delta.hi() >= 0) fail_unknown(x, 2, "delta");
-  const Dim n = delta.lo() > 0 ? ceildiv(limit - start, delta) : ceildiv(start - limit, Dim(0) - delta);
-  x.set(0, x.dtype(0), {max(n, 0)});
+  x.set(0, x.dtype(0), {integer_steps(x, start, limit, delta)});
   const Dim& length = x.out[0].type.shape[0];
   if (length.is_static() && length.value() <= Fact::kMaxElements)
     for (int64_t i = 0; i < length.value(); ++i) x.out[0].elements.push_back(start + delta * i);

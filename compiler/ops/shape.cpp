@@ -45,11 +45,13 @@ void set_view(Inference& x, Shape shape) {
 }
 void eval_view(Evaluation& e) { e.out[0] = e.in[0].reshaped(e.out[0].shape()); }
 
-// Reshape, where only the number of new extents is known: each is at most the number of elements.
+// Reshape, where only the number of new extents is known: each is at most the number of elements (of an empty
+// tensor they may be anything).
 void reshape_unknown(Inference& x, int64_t rank) {
   const Dim total = product(x.shape(0));
   if (rank == 0) x.require_equal(total, 1, "elements of a scalar");
   if (rank <= 1) return set_view(x, rank == 0 ? Shape{} : Shape{total});
+  if (total.is(0)) fail_unknown(x, 1, "shape");
   Shape out;
   for (int64_t d = 0; d < rank; ++d) out.push_back(x.count(fmt::format("extent{}", d), total));
   x.require_equal(product(out), total, "number of elements");

@@ -41,6 +41,17 @@ TEST(Range, IntegersAndFloats) {
   Trial inf("Range");
   inf.constant(Tensor::scalar(1.f)).constant(Tensor::scalar(INFINITY)).constant(Tensor::scalar(1.f));
   EXPECT_EQ(inf.inferred(), "its limit is not finite");
+  Trial cast("Range");
+  const Dim length = cast.symbol("L");
+  Value* whole = cast.graph.add_value("whole", {DType::kI64, {}});
+  whole->elements = {length};
+  cast.graph.inputs.push_back(whole);
+  cast.constant(Tensor::scalar(0.f)).input(DType::kF32, {}).constant(Tensor::scalar(2.f));
+  cast.graph.inputs.pop_back();
+  Node* to_float = cast.graph.add_node(find_op("", "Cast"), "cast", {whole}, {cast.input_value(1)});
+  to_float->attributes.set("to", int64_t{1});
+  EXPECT_EQ(cast.inferred(), "float32[floordiv(L+1,2)]");
+  EXPECT_EQ(cast.checks(), "min(16777216,L) == L");
   Trial unknown("Range");
   unknown.constant(scalar_of(0)).input(DType::kI64, {}).constant(scalar_of(1));
   EXPECT_EQ(unknown.inferred(), "its limit is only known at run time: give it with --const \"b\"=...");

@@ -36,6 +36,7 @@ class Trial {
     inputs_.push_back(nullptr);
     return *this;
   }
+  Value* input_value(size_t i) const { return inputs_[i]; }
   Trial& set(const std::string& name, Attribute value) {
     attributes_.set(name, std::move(value));
     return *this;

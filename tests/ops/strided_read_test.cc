@@ -6,6 +6,7 @@ namespace sinter::movement_test {
 namespace {
 
 std::string described(Trial& t) {
+  t.node();
   infer(t.graph);
   const Node& n = t.node();
   const auto r = strided_read(n, n.inputs[0]->type.shape, n.outputs[0]->type.shape);
@@ -14,6 +15,7 @@ std::string described(Trial& t) {
 
 // The read, done by hand with N = 3 and K = 2, equals eval of the same node on an input of that size.
 void expect_same_elements(Trial& t, const Shape& in) {
+  t.node();
   const auto actual = [](const Symbol& s) { return s.name == "N" ? int64_t{3} : int64_t{2}; };
   infer(t.graph);
   const Node& n = t.node();
@@ -94,6 +96,7 @@ TEST(StridedRead, Views) {
 TEST(StridedRead, Split) {
   Trial t("Split", 2);
   t.input({4, 6}).ints({2, 4}).set("axis", int64_t{1});
+  t.node();
   infer(t.graph);
   const auto r = strided_read(t.node(), {4, 6}, {4, 4}, 1);
   ASSERT_TRUE(r.has_value());
