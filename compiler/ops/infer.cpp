@@ -163,8 +163,9 @@ std::optional<Dim> propagate(const Expr& e, const std::vector<std::optional<Dim>
   return std::nullopt;
 }
 
-// Contents of an elementwise node's output, where all inputs' contents are known.
-void propagate_elementwise(Inference& x) {
+// Contents of an elementwise node's output, where all inputs' contents are known. `expr`: what the node
+// computes, null for its operator's own expression.
+void propagate_elementwise(Inference& x, ExprPtr expr) {
   Fact& out = x.out[0];
   const bool integral = is_integer(out.type.dtype) || out.type.dtype == DType::kBool;
   if (!integral || !is_static(out.type.shape)) return;
@@ -180,7 +181,7 @@ void propagate_elementwise(Inference& x) {
     if (!e) return;
     contents.back() = std::move(*e);
   }
-  const ExprPtr expr = x.node.op->expr(x.node, args);
+  if (!expr) expr = x.node.op->expr(x.node, args);
   const std::vector<int64_t> dims = static_dims(out.type.shape);
   std::vector<Dim> result;
   for (int64_t k = 0; k < size.value(); ++k) {
@@ -235,8 +236,8 @@ void infer_facts(Inference& x) {
       infer_elementwise(x);
     if (x.node.epilogue)
       infer_epilogue(x, TensorType(x.out[0].type));
-    else if (op.expr)
-      propagate_elementwise(x);
+    if (x.node.epilogue ? x.node.anchor_inputs == 0 : op.expr != nullptr)
+      propagate_elementwise(x, x.node.epilogue);
   } catch (Refusal& r) {  // arithmetic on Dims and attribute getters do not know the node
     for (std::string& p : r.problems)
       if (p.empty() || p[0] != '"') p = label(x.node) + ": " + p;

@@ -1,0 +1,71 @@
+#include "passes/min_cut.h"
+
+#include <algorithm>
+
+namespace sinter {
+
+int MinCut::add_vertex() {
+  out_.emplace_back();
+  return static_cast<int>(out_.size()) - 1;
+}
+
+void MinCut::add_edge(int from, int to, int64_t capacity) {
+  if (from == to || capacity == 0) return;
+  out_[static_cast<size_t>(from)].push_back(static_cast<int>(edges_.size()));
+  edges_.push_back({to, capacity});
+  out_[static_cast<size_t>(to)].push_back(static_cast<int>(edges_.size()));
+  edges_.push_back({from, 0});
+}
+
+bool MinCut::levels(int source, int sink) {
+  level_.assign(out_.size(), -1);
+  std::vector<int> queue{source};
+  level_[static_cast<size_t>(source)] = 0;
+  for (size_t i = 0; i < queue.size(); ++i)
+    for (int e : out_[static_cast<size_t>(queue[i])]) {
+      const Edge& edge = edges_[static_cast<size_t>(e)];
+      int& level = level_[static_cast<size_t>(edge.to)];
+      if (edge.room == 0 || level >= 0) continue;
+      level = level_[static_cast<size_t>(queue[i])] + 1;
+      queue.push_back(edge.to);
+    }
+  return level_[static_cast<size_t>(sink)] >= 0;
+}
+
+int64_t MinCut::push(int v, int sink, int64_t room) {
+  if (v == sink) return room;
+  const size_t at = static_cast<size_t>(v);
+  for (size_t& i = next_[at]; i < out_[at].size(); ++i) {
+    const int e = out_[at][i];
+    Edge& edge = edges_[static_cast<size_t>(e)];
+    if (edge.room == 0 || level_[static_cast<size_t>(edge.to)] != level_[at] + 1) continue;
+    const int64_t pushed = push(edge.to, sink, std::min(room, edge.room));
+    if (pushed == 0) continue;
+    edge.room -= pushed;
+    edges_[static_cast<size_t>(e ^ 1)].room += pushed;
+    return pushed;
+  }
+  return 0;
+}
+
+int64_t MinCut::solve(int source, int sink) {
+  int64_t flow = 0;
+  while (levels(source, sink)) {
+    next_.assign(out_.size(), 0);
+    while (const int64_t pushed = push(source, sink, kInfinite)) flow += pushed;
+  }
+  // What still reaches the sink is on its side; everything else goes to the source.
+  at_sink_.assign(out_.size(), false);
+  at_sink_[static_cast<size_t>(sink)] = true;
+  std::vector<int> queue{sink};
+  for (size_t i = 0; i < queue.size(); ++i)
+    for (int e : out_[static_cast<size_t>(queue[i])]) {
+      const int from = edges_[static_cast<size_t>(e)].to;  // e is the reverse of from -> queue[i]
+      if (at_sink_[static_cast<size_t>(from)] || edges_[static_cast<size_t>(e ^ 1)].room == 0) continue;
+      at_sink_[static_cast<size_t>(from)] = true;
+      queue.push_back(from);
+    }
+  return flow;
+}
+
+}  // namespace sinter

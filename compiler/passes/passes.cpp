@@ -1,0 +1,128 @@
+// The table of passes and its driver.
+#include "passes/passes.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "ir/error.h"
+#include "passes/pass.h"
+
+namespace sinter {
+
+const std::vector<Pass>& all_passes() {
+  static const std::vector<Pass> table = {
+      {"fold_constants", "Computes what depends on constants and known shapes only.",
+       "first: every later pass asks for constants", fold_constants},
+      {"remove_identity",
+       "Removes nodes that change nothing and merges chains of Reshapes and of Transposes.",
+       "early: they stand between nodes that belong together", remove_identity},
+      {"merge_common", "Computes equal expressions once.", "before fusion hides what is equal", merge_common},
+      {"lower_composites", "Folds the factors and transposition flags of Gemm into its constants.",
+       "before fold_batchnorm, which scales the columns of Gemm's constant", lower_composites},
+      {"fold_batchnorm",
+       "Folds BatchNormalization and other per-channel factors and offsets into the weights before them; "
+       "what "
+       "cannot be folded becomes Mul and Add.",
+       "before choose_layout: weights and constants still have ONNX's axes", fold_batchnorm},
+      {"fold_pad", "Folds Pad into the padding of Conv and pools.", "before choose_layout, as fold_scale",
+       fold_pad},
+      {"choose_layout",
+       "Puts convolutional regions into channels-last layout with the fewest transposed elements.",
+       "behind what reads channel axes, before the fusions that need final shapes", choose_layout},
+      {"sink_transposes", "Moves other Transposes where they cancel or where they move fewer elements.",
+       "behind choose_layout: sees the Transposes that it left", sink_transposes},
+      {"fold_constants_again", "Computes what the layout passes made of constants.",
+       "behind the layout passes", fold_constants},
+      {"remove_identity_again", "Removes views and chains that the layout passes left.",
+       "behind the layout passes", remove_identity},
+      {"merge_common_again", "Computes equal Transposes and constants once.", "behind the layout passes",
+       merge_common},
+      {"fuse_epilogue", "Fuses elementwise nodes into the Conv, MatMul, pool or norm before them.",
+       "behind everything that matches single nodes", fuse_epilogue},
+      {"fuse_elementwise", "Fuses what elementwise nodes remain into one node per connected region.",
+       "behind fuse_epilogue, which saves a whole pass over memory", fuse_elementwise},
+      {"simplify_expr",
+       "Recognises activations written out as arithmetic, and folds constants in expressions.",
+       "last: whole expressions are in one place only now", simplify_expr},
+  };
+  return table;
+}
+
+namespace {
+
+void check_names(const PassHooks& hooks) {
+  std::vector<std::string> problems;
+  const auto check = [&](const std::string& name) {
+    for (const Pass& p : all_passes())
+      if (name == p.name) return;
+    problems.push_back(fmt::format("there is no pass named {}", quoted(name)));
+  };
+  if (!hooks.stop_after.empty()) check(hooks.stop_after);
+  for (const std::string& s : hooks.print_after) check(s);
+  for (const std::string& s : hooks.skip) check(s);
+  if (!problems.empty()) throw Refusal(std::move(problems));
+}
+
+bool run_everywhere(const Pass& pass, Graph& g, const PassOptions& options) {
+  bool changed = pass.run(g, options);
+  for (const auto& n : g.nodes)
+    for (const auto& b : n->bodies) changed |= run_everywhere(pass, *b, options);
+  return changed;
+}
+
+void collect_live_symbols(const Graph& g, std::vector<SymbolPtr>& live) {
+  for (const auto& v : g.values)
+    for (const Dim& d : v->type.shape) d.collect_symbols(live);
+  for (const auto& n : g.nodes)
+    for (const auto& b : n->bodies) collect_live_symbols(*b, live);
+}
+
+// Rewritten nodes were inferred again: their checks are there twice, and those about counts of nodes that
+// are gone can't be made any more.
+void tidy_checks(Graph& g, const std::vector<SymbolPtr>& live) {
+  std::vector<Check> kept;
+  for (Check& c : g.checks) {
+    std::vector<SymbolPtr> used;
+    c.a.collect_symbols(used);
+    c.b.collect_symbols(used);
+    const bool stale = std::any_of(used.begin(), used.end(), [&](const SymbolPtr& s) {
+      return s->from_data && std::find(live.begin(), live.end(), s) == live.end();
+    });
+    const bool known = std::any_of(kept.begin(), kept.end(), [&](const Check& k) {
+      return k.a == c.a && k.b == c.b && k.or_one == c.or_one;
+    });
+    if (!stale && !known) kept.push_back(std::move(c));
+  }
+  g.checks = std::move(kept);
+  for (const auto& n : g.nodes)
+    for (const auto& b : n->bodies) tidy_checks(*b, live);
+}
+
+}  // namespace
+
+void run_passes(Graph& graph, const PassOptions& options, const PassHooks& hooks) {
+  check_names(hooks);
+  constexpr size_t kSmall = 200;  // nodes; the text of larger graphs costs more than it helps
+  for (const Pass& pass : all_passes()) {
+    if (hooks.skip.count(pass.name)) continue;
+    const bool with_text = hooks.verify_each || graph.nodes.size() <= kSmall;
+    set_bug_context(fmt::format("in pass {}{}", pass.name, with_text ? ", over\n" + text(graph) : ""));
+    const auto start = std::chrono::steady_clock::now();
+    run_everywhere(pass, graph, options);
+    const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
+    if (hooks.verify_each) graph.verify();
+    if (hooks.time)
+      hooks.print(fmt::format("{:24} {:9.2f} ms  {:5} nodes\n", pass.name, ms.count(), graph.nodes.size()));
+    if (std::count(hooks.print_after.begin(), hooks.print_after.end(), pass.name))
+      hooks.print(fmt::format("-- after {}\n{}", pass.name, text(graph)));
+    if (hooks.after) hooks.after(pass, graph);
+    if (hooks.stop_after == pass.name) break;
+  }
+  std::vector<SymbolPtr> live;
+  collect_live_symbols(graph, live);
+  tidy_checks(graph, live);
+  graph.verify();
+  set_bug_context("");
+}
+
+}  // namespace sinter

@@ -1,0 +1,22 @@
+// The passes by name: each is defined in the file of its name.
+#pragma once
+#include "passes/pass.h"
+
+namespace sinter {
+
+bool fold_constants(Graph&, const PassOptions&);
+bool remove_identity(Graph&, const PassOptions&);
+bool merge_common(Graph&, const PassOptions&);
+bool lower_composites(Graph&, const PassOptions&);
+bool fold_batchnorm(Graph&, const PassOptions&);
+bool fold_pad(Graph&, const PassOptions&);
+bool choose_layout(Graph&, const PassOptions&);
+bool sink_transposes(Graph&, const PassOptions&);
+bool fuse_epilogue(Graph&, const PassOptions&);
+bool fuse_elementwise(Graph&, const PassOptions&);
+bool simplify_expr(Graph&, const PassOptions&);
+
+// One expression simplified; see simplify_expr.cpp.
+ExprPtr simplified(const ExprPtr&, bool exact);
+
+}  // namespace sinter

@@ -1,0 +1,132 @@
+// remove_identity: nodes whose output is their input go; a view of a view and a Transpose of a Transpose
+// become one.
+//
+// "Is its input" needs more than equal types: a Slice backwards, a Pad by +1 and -1 or a Resize with a scale
+// of 1.01 keep the shape too. Extents are compared as Dims, so dynamic shapes count where they are proved.
+#include <algorithm>
+
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace sinter {
+namespace {
+
+bool same_type(const Node& n, size_t input = 0) {
+  return n.inputs[input] && n.has_output(0) && n.inputs[input]->type == n.outputs[0]->type;
+}
+
+bool all_are(const Value* v, double wanted) {
+  const auto u = uniform_of(v);
+  return u && *u == wanted;
+}
+
+bool positive_steps(const Node& n) {
+  if (!n.input(4)) return true;
+  const auto steps = integers_of(n.input(4));
+  return steps && std::all_of(steps->begin(), steps->end(), [](int64_t s) { return s > 0; });
+}
+
+bool identity_resize(const Node& n) {
+  if (n.attributes.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize") return false;
+  const bool by_sizes = n.input(3) != nullptr;
+  return by_sizes || all_are(n.input(2), 1);
+}
+
+// x op c == x for all x, c being the constant input `k`.
+bool neutral(const Node& n, size_t k, double c) {
+  return n.inputs.size() == 2 && all_are(n.inputs[k], c) && same_type(n, 1 - k);
+}
+
+// The input that output 0 equals; null where it doesn't equal one.
+Value* unchanged(const Node& n) {
+  const auto is = [&](const char* name) { return is_op(&n, name); };
+  if (n.inputs.empty() || !n.has_output(0) || !n.inputs[0]) return nullptr;
+  Value* x = n.inputs[0];
+  if (is("Identity")) return x;
+  if (is("Dropout")) return !n.input(2) || integers_of(n.input(2)) == std::vector<int64_t>{0} ? x : nullptr;
+  if (is("Concat") && n.inputs.size() == 1) return x;
+  if (is("Mul")) return neutral(n, 1, 1) ? x : neutral(n, 0, 1) ? n.inputs[1] : nullptr;
+  if (is("Add")) return neutral(n, 1, 0) ? x : neutral(n, 0, 0) ? n.inputs[1] : nullptr;
+  if (is("Div") || is("Pow")) return neutral(n, 1, 1) ? x : nullptr;
+  if (is("Sub")) return neutral(n, 1, 0) ? x : nullptr;
+  if (!same_type(n)) return nullptr;
+  if (is("Cast") || is("CastLike") || is("Reshape") || is("Flatten") || is("Squeeze") || is("Unsqueeze") ||
+      is("Expand") || is("Tile"))
+    return x;
+  if (is("Slice")) return positive_steps(n) ? x : nullptr;
+  if (is("Pad")) return all_are(n.input(1), 0) ? x : nullptr;
+  if (is("Transpose")) return is_identity(transpose_perm(n)) ? x : nullptr;
+  if (is("Resize")) return identity_resize(n) ? x : nullptr;
+  return nullptr;
+}
+
+bool is_reshaping(const Node* n) {
+  return is_op(n, "Reshape") || is_op(n, "Flatten") || is_op(n, "Squeeze") || is_op(n, "Unsqueeze");
+}
+
+// Makes n a Reshape from `from` to its present type. False where no constant target says that.
+bool become_reshape(Graph& g, Node* n, Value* from) {
+  const TensorType type = n->outputs[0]->type;
+  const auto target = reshape_target(from->type.shape, type.shape);
+  if (!target) return false;
+  const Node old = [&] {  // to go back
+    Node o;
+    o.op = n->op, o.inputs = n->inputs, o.attributes = n->attributes;
+    return o;
+  }();
+  const std::vector<Dim> elements = n->outputs[0]->elements;
+  while (!n->inputs.empty()) g.remove_input(n, n->inputs.size() - 1);
+  n->op = find_op("", "Reshape");
+  n->attributes = {};
+  g.set_input(n, 0, from);
+  g.set_input(n, 1, constant_integers(g, n->name + "/shape", *target));
+  infer(g, *n);
+  if (n->outputs[0]->type == type) {
+    if (n->outputs[0]->elements.empty()) n->outputs[0]->elements = elements;
+    return true;
+  }
+  while (!n->inputs.empty()) g.remove_input(n, n->inputs.size() - 1);
+  n->op = old.op;
+  n->attributes = old.attributes;
+  for (size_t i = 0; i < old.inputs.size(); ++i) g.set_input(n, i, old.inputs[i]);
+  n->outputs[0]->type = type;
+  n->outputs[0]->elements = elements;
+  return false;
+}
+
+bool merge_views(Graph& g, Node* n) {
+  if (!is_reshaping(n) || !n->has_output(0) || !n->inputs[0]) return false;
+  Node* before = n->inputs[0]->producer;
+  if (!is_reshaping(before) || !before->inputs[0]) return false;
+  return become_reshape(g, n, before->inputs[0]);
+}
+
+bool merge_transposes(Graph& g, Node* n) {
+  if (!is_op(n, "Transpose") || !n->has_output(0)) return false;
+  Node* before = n->inputs[0]->producer;
+  if (!is_op(before, "Transpose")) {
+    return is_view(transpose_perm(*n), n->inputs[0]->type.shape) && become_reshape(g, n, n->inputs[0]);
+  }
+  std::vector<int64_t> perm = transpose_perm(*n);
+  const std::vector<int64_t> first = transpose_perm(*before);
+  for (int64_t& p : perm) p = first[static_cast<size_t>(p)];
+  g.set_input(n, 0, before->inputs[0]);
+  n->attributes.set("perm", perm);
+  return true;
+}
+
+}  // namespace
+
+bool remove_identity(Graph& g, const PassOptions&) {
+  bool changed = false;
+  for (Node* n : snapshot(g)) {
+    if (!n->has_output(0)) continue;
+    while (merge_views(g, n) || merge_transposes(g, n)) changed = true;
+    Value* x = unchanged(*n);
+    if (x) changed |= bypass(g, n->outputs[0], x);
+  }
+  g.erase_unused();
+  return changed;
+}
+
+}  // namespace sinter

@@ -1,0 +1,30 @@
+// sink_transposes: for every permutation that occurs in the graph, moves its Transposes through the nodes
+// that can work either way, up or down, where in the end fewer elements are transposed; inverse pairs meet
+// and vanish.
+//
+// Each step lowers the number of transposed elements, so the search ends by itself.
+#include <set>
+
+#include "passes/passes.h"
+#include "passes/permute.h"
+#include "passes/rewrite.h"
+
+namespace sinter {
+
+bool sink_transposes(Graph& g, const PassOptions&) {
+  bool changed = false, again = true;
+  for (int round = 0; again && round < 16; ++round) {
+    std::set<std::vector<int64_t>> perms;
+    for (const auto& n : g.nodes)
+      if (is_op(n.get(), "Transpose") && n->has_output(0)) {
+        const std::vector<int64_t> perm = transpose_perm(*n);
+        if (!is_identity(perm)) perms.insert({perm, inverse(perm)});
+      }
+    again = false;
+    for (const auto& perm : perms) again |= permute_region(g, perm, false);
+    changed |= again;
+  }
+  return changed;
+}
+
+}  // namespace sinter
