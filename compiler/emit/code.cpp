@@ -378,6 +378,10 @@ std::map<std::string, std::string> code_files(const Graph& g, const Plan& plan, 
   return {{o.name + ".cpp", Code(g, plan, target, o).text()}};
 }
 
-std::vector<std::string> reserved_function_names() { return {std::begin(kWords), std::end(kWords)}; }
+std::vector<std::string> reserved_function_names() {
+  std::vector<std::string> names(std::begin(kWords), std::end(kWords));
+  for (const ScalarFn& f : scalar_fns()) names.emplace_back(f.name);
+  return names;
+}
 
 }  // namespace sinter

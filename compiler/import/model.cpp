@@ -92,6 +92,8 @@ void Importer::read_dim_options() {
   for (const DimOption& o : options_.dims) {
     if (o.lo < 0 || o.hi < o.lo || o.step < 1)
       refuse("--dim {}: {}..{}:{} is no range", sinter::quoted(o.name), o.lo, o.hi, o.step);
+    if (o.hi / o.step * o.step < o.lo)
+      refuse("--dim {}: no multiple of {} lies in {}..{}", sinter::quoted(o.name), o.step, o.lo, o.hi);
     if (!dim_options_.emplace(o.name, &o).second) refuse("--dim {} is given twice", sinter::quoted(o.name));
   }
 }
@@ -104,8 +106,7 @@ Dim Importer::free_dim(const std::string& name, const std::string& origin, const
     return Dim(graph_->symbols->fresh(name, {1, Interval::kUnbounded}, origin));
   }
   const int64_t step = option->step;
-  const int64_t lo = (option->lo + step - 1) / step, hi = option->hi / step;
-  if (lo > hi) refuse("--dim {}: no multiple of {} lies in the range", sinter::quoted(option->name), step);
+  const int64_t lo = option->lo / step + (option->lo % step != 0), hi = option->hi / step;
   if (lo == hi) return Dim(lo * step);
   if (step == 1) return Dim(graph_->symbols->fresh(name, {lo, hi}, origin));
   return Dim(step) * Dim(graph_->symbols->fresh(fmt::format("{}/{}", name, step), {lo, hi}, origin));
@@ -218,7 +219,7 @@ void Importer::add_input(Scope& scope, const ValueInfoProto& info) {
     fits = t.shape()[i] >= r.lo && t.shape()[i] <= r.hi;
   }
   if (!fits)
-    refuse("--const gives {}{}, the model wants {}", sinter::name_of(t.dtype()),
+    refuse("--const {} gives {}{}, the model wants {}", sinter::quoted(name), sinter::name_of(t.dtype()),
            text(Shape(t.shape().begin(), t.shape().end())), text(type));
   Value* v = graph_->add_constant(name, t);
   v->origin = v->name;

@@ -29,6 +29,7 @@ struct ScalarFn {
   uint64_t (*natural)(const uint64_t*);  // on unsigned integers; null: `integer` serves
 };
 const ScalarFn* scalar_fn(std::string_view name);  // a bug where there is none
+const std::vector<ScalarFn>& scalar_fns();         // the whole table
 
 struct Expr;
 using ExprPtr = std::shared_ptr<const Expr>;

@@ -164,6 +164,11 @@ const ScalarFn kTable[] = {
 
 }  // namespace
 
+const std::vector<ScalarFn>& scalar_fns() {
+  static const std::vector<ScalarFn> all(std::begin(kTable), std::end(kTable));
+  return all;
+}
+
 const ScalarFn* scalar_fn(std::string_view name) {
   for (const ScalarFn& f : kTable)
     if (name == f.name) return &f;

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "ops/movement.h"
 #include "ops/op.h"
 
 namespace sinter {
@@ -13,10 +14,9 @@ void infer(Inference& x) {
   x.require(is_float(t) || t == DType::kI32 || t == DType::kI64 || t == DType::kU32 || t == DType::kU64,
             fmt::format("not defined for {}", name_of(t)));
   x.require(x.dtype(1) == DType::kI32 || x.dtype(1) == DType::kI64, "axis is not int32 or int64");
-  const auto axis = x.integers(1);
-  if (!axis) x.fail("the axis must be known at compile time");
-  x.require(axis->size() == 1, "axis is not one number");
-  x.check_axis((*axis)[0], x.rank(0));
+  const std::vector<int64_t> axis = known_integers(x, 1, "axis");
+  x.require(axis.size() == 1, "axis is not one number");
+  x.check_axis(axis[0], x.rank(0));
   x.same(0, 0);
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "ops/movement.h"
 #include "ops/op.h"
 
 namespace sinter {
@@ -103,7 +104,7 @@ Dim broadcast_extents(Inference& x, const Dim& a, const Dim& b) {
 void infer(Inference& x) {
   const DType t = x.dtype(0);
   std::vector<int64_t> ranks;
-  for (size_t i = 0; i < x.in.size(); ++i) {
+  for (size_t i = 0; i < own_inputs(x); ++i) {
     x.require(x.has(i), fmt::format("input {} is missing", i));
     x.require(x.dtype(i) == t, fmt::format("inputs of types {} and {}", name_of(t), name_of(x.dtype(i))));
     ranks.push_back(x.rank(i));

@@ -230,12 +230,19 @@ void infer_facts(Inference& x) {
   for (int i = 0; i < op.min_inputs; ++i)
     if (!x.has(static_cast<size_t>(i))) x.fail(fmt::format("input {} is missing", i));
   try {
+    std::vector<Fact> all;
+    if (x.node.epilogue) {  // the anchor must not take the epilogue's operands for optional inputs of its own
+      all = x.in;
+      x.in.resize(x.node.anchor_inputs);
+    }
     if (op.infer)
       op.infer(x);
     else
       infer_elementwise(x);
-    if (x.node.epilogue)
+    if (x.node.epilogue) {
+      x.in = std::move(all);
       infer_epilogue(x, TensorType(x.out[0].type));
+    }
     if (x.node.epilogue ? x.node.anchor_inputs == 0 : op.expr != nullptr)
       propagate_elementwise(x, x.node.epilogue);
   } catch (Refusal& r) {  // arithmetic on Dims and attribute getters do not know the node

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "ops/movement.h"
 #include "ops/op.h"
 
 namespace sinter {
@@ -41,19 +42,19 @@ void store(Tensor& t, const std::vector<double>& v) {
 }
 
 void require_floats(const Inference& x) {
-  for (size_t i = 0; i < x.in.size(); ++i)
+  for (size_t i = 0; i < own_inputs(x); ++i)
     x.require(!x.has(i) || is_float(x.dtype(i)), fmt::format("input {} is {}", i, name_of(x.dtype(i))));
 }
 void require_type_of_x(const Inference& x) {
   require_floats(x);
-  for (size_t i = 1; i < x.in.size(); ++i)
+  for (size_t i = 1; i < own_inputs(x); ++i)
     x.require(!x.has(i) || x.dtype(i) == x.dtype(0),
               fmt::format("inputs of types {} and {}", name_of(x.dtype(0)), name_of(x.dtype(i))));
 }
 bool channels_last(const Attributes& a) { return a.integer("channels_last", 0) != 0; }
 // Inputs 1 and up are vectors of one element per channel.
 void require_channels(Inference& x, const Dim& channels) {
-  for (size_t i = 1; i < x.in.size(); ++i) {
+  for (size_t i = 1; i < own_inputs(x); ++i) {
     if (!x.has(i)) continue;
     x.require(x.rank(i) == 1, fmt::format("input {} is not a vector", i));
     x.require_equal(x.shape(i)[0], channels, fmt::format("elements of input {} and channels", i));
@@ -207,7 +208,7 @@ DType stash_type(const Inference& x) {
 void infer_layer(Inference& x) {
   require_type_of_x(x);
   const size_t axis = static_cast<size_t>(x.axis("axis", -1, x.rank(0)));
-  for (size_t i = 1; i < 3; ++i)
+  for (size_t i = 1; i < own_inputs(x); ++i)
     if (x.has(i)) require_broadcast_to_x(x, i);
   x.same(0, 0);
   Shape s = x.shape(0);

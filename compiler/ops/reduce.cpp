@@ -9,6 +9,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "ops/movement.h"
 #include "ops/op.h"
 
 namespace sinter {
@@ -59,7 +60,7 @@ std::vector<bool> reduced_axes(const Inference& x, bool keepdims) {
   const size_t rank = x.shape(0).size();
   const std::vector<bool> all(rank, true), none(rank, false);
   const bool noop = x.attributes().integer("noop_with_empty_axes", 0) != 0;
-  if (!x.has(1)) return noop ? none : all;
+  if (own_inputs(x) < 2 || !x.has(1)) return noop ? none : all;
   x.require(x.dtype(1) == DType::kI64, "axes are not int64");
   x.require(x.rank(1) == 1, "axes are not a list");
   if (const auto axes = x.integers(1)) return axes->empty() ? (noop ? none : all) : mask_of(x, *axes);
@@ -67,22 +68,24 @@ std::vector<bool> reduced_axes(const Inference& x, bool keepdims) {
   if (count.is(static_cast<int64_t>(rank)) && count.lo() > 0) return all;
   const bool ones = std::all_of(x.shape(0).begin(), x.shape(0).end(), [](const Dim& d) { return d.is(1); });
   if (ones && keepdims && count.lo() > 0) return all;
-  x.fail("the axes must be known at compile time");
+  fail_unknown(x, 1, "axes");
 }
 
 // Contents where a small integer tensor is reduced to one element.
 void propagate(Inference& x, Kind kind) {
   const bool known = kind == Kind::kSum || kind == Kind::kProd || kind == Kind::kMax || kind == Kind::kMin;
   if (!known || !is_integer(x.dtype(0)) || !product(x.out[0].type.shape).is(1)) return;
-  const auto e = x.elements(0);
+  auto e = x.elements(0);
   if (!e || e->empty() || e->size() > static_cast<size_t>(Fact::kMaxElements)) return;
+  // Numbers before symbols, so that max(2, N, 3) becomes max(3, N).
+  std::stable_partition(e->begin(), e->end(), [](const Dim& d) { return d.is_static(); });
   Dim d = (*e)[0];
   for (size_t i = 1; i < e->size(); ++i) {
     const Dim& next = (*e)[i];
-    d = kind == Kind::kSum    ? d + next
-        : kind == Kind::kProd ? d * next
-        : kind == Kind::kMax  ? max(d, next)
-                              : min(d, next);
+    if (kind == Kind::kSum) d = d + next;
+    if (kind == Kind::kProd) d = d * next;
+    if (kind == Kind::kMax) d = max(d, next);
+    if (kind == Kind::kMin) d = min(d, next);
   }
   x.out[0].elements = {d};
 }

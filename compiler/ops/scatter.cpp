@@ -1,6 +1,8 @@
 // ScatterElements and ScatterND: a copy of data with elements or blocks replaced, or reduced with `reduction`
 // (add, mul, max, min; opsets 16 and 18), at the places that an index tensor names.
 //
+// TensorScatter writes rows of updates into a cache.
+//
 // Updates are applied in row-major order of the indices; with reduction none the last one of a place stays.
 #include <algorithm>
 #include <cstring>
@@ -137,6 +139,49 @@ void eval_scatter_nd(Evaluation& e) {
   }
 }
 
+// TensorScatter: update's rows along `axis` (-2) written into a cache from write_indices[batch] (0) on; batch
+// is axis 0. Mode "circular" starts over at the end of the axis, "linear" may not reach it (opset 24).
+void infer_tensor_scatter(Inference& x) {
+  const std::string mode = x.attributes().text("mode", "linear");
+  x.require(mode == "linear" || mode == "circular", "its mode is " + quoted(mode));
+  x.require(x.dtype(1) == x.dtype(0),
+            fmt::format("updates of type {} for {}", name_of(x.dtype(1)), name_of(x.dtype(0))));
+  x.require(x.rank(1) == x.rank(0),
+            fmt::format("updates of shape {} for {}", text(x.shape(1)), text(x.shape(0))));
+  const auto axis = static_cast<size_t>(x.axis("axis", -2, x.rank(0)));
+  x.require(axis != 0, "its axis is the batch");
+  for (size_t d = 0; d < x.shape(0).size(); ++d) {
+    if (d == axis)
+      require_le(x, x.shape(1)[d], x.shape(0)[d], "rows of the updates");
+    else
+      x.require_equal(x.shape(1)[d], x.shape(0)[d], fmt::format("axis {} of the updates", d));
+  }
+  if (x.has(2)) {
+    require_index_type(x, 2, "write_indices");
+    x.require(x.rank(2) == 1, "its write_indices must have one axis");
+    x.require_equal(x.shape(2)[0], x.shape(0)[0], "number of write_indices");
+  }
+  x.same(0, 0);
+}
+void eval_tensor_scatter(Evaluation& e) {
+  const Tensor &cache = e.in[0], &updates = e.in[1];
+  const int64_t given = e.attributes().integer("axis", -2), axis = given < 0 ? given + cache.rank() : given;
+  const bool circular = e.attributes().text("mode", "linear") == "circular";
+  std::memcpy(e.out[0].mutable_data(), cache.data(), static_cast<size_t>(cache.bytes()));
+  const int64_t rows = cache.dim(axis), written = updates.dim(axis);
+  int64_t outer = 1, block = 1;
+  for (int64_t d = 0; d < axis; ++d) outer *= cache.dim(d);
+  for (int64_t d = axis + 1; d < cache.rank(); ++d) block *= cache.dim(d);
+  for (int64_t o = 0; o < outer; ++o) {
+    const int64_t first = e.has(2) ? e.in[2].integer(o / (outer / cache.dim(0))) : 0;
+    if (first < 0 || (circular ? first >= rows && written > 0 : first > rows - written))
+      e.fail(fmt::format("{} rows written from row {} of {} on", written, first, rows));
+    for (int64_t r = 0; r < written; ++r)
+      update(Reduction::kNone, e.out[0], (o * rows + (first + r) % rows) * block, updates,
+             (o * written + r) * block, block);
+  }
+}
+
 }  // namespace
 
 const std::vector<Op>& ops_scatter() {
@@ -151,6 +196,11 @@ const std::vector<Op>& ops_scatter() {
        .max_inputs = 3,
        .infer = infer_scatter_nd,
        .eval = eval_scatter_nd},
+      {.name = "TensorScatter",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .infer = infer_tensor_scatter,
+       .eval = eval_tensor_scatter},
   };
   return table;
 }

@@ -4,6 +4,7 @@
 // The selection itself is runtime/sinter/topk.h, which generated code calls as well.
 #include "sinter/topk.h"
 
+#include "ops/movement.h"
 #include "ops/op.h"
 
 namespace sinter {
@@ -23,10 +24,10 @@ void infer(Inference& x) {
   if (known && known->size() == 1) {
     const Dim k = (*known)[0];
     if (k.hi() < 0) x.fail(fmt::format("k is {}", k.text()));
-    x.require_equal(max(k, 0), k, "k is not negative");
+    require_le(x, 0, k, "k is not negative");
     if (k.lo() > s[axis].hi())
       x.fail(fmt::format("k is {}, but axis {} has {}", k.text(), axis, s[axis].text()));
-    x.require_equal(min(k, s[axis]), k, "k is at most the axis");
+    require_le(x, k, s[axis], "k is at most the axis");
     s[axis] = k;
   } else {
     s[axis] = x.count("k", s[axis]);

@@ -60,12 +60,12 @@ void plain_axis(Window& w, size_t i, AutoPad mode, const std::vector<int64_t>& p
   const bool none = mode == AutoPad::kValid;
   w.pads_begin.emplace_back(none ? 0 : pads[i]);
   w.pads_end.emplace_back(none ? 0 : pads[i + w.rank()]);
-  const Dim room = in + w.pads_begin[i] + w.pads_end[i] - extent;
+  const Dim room = w.room(i), padded = in + w.pads_begin[i] + w.pads_end[i];
   if (room.hi() < 0)
     refuse("on spatial axis {} the kernel's extent {} exceeds the padded input {}", i, extent.text(),
-           (room + extent).text());
+           padded.text());
   if (w.ceil_mode)  // a last window that would begin in the padding at the end is dropped
-    w.out.push_back(min(ceildiv(room, stride), floordiv(in + w.pads_begin[i] - 1, stride)) + 1);
+    w.out.push_back(min(floordiv(room, stride), floordiv(in + w.pads_begin[i] - 1, stride)) + 1);
   else
     w.out.push_back(floordiv(room, stride) + 1);
 }
@@ -131,6 +131,9 @@ StaticWindow StaticWindow::turned() const {
   return t;
 }
 
+Dim Window::room(size_t i) const {
+  return in[i] + pads_begin[i] + pads_end[i] - extent(i) + (ceil_mode ? strides[i] - 1 : 0);
+}
 bool Window::has_static_pads() const { return sinter::is_static(pads_begin) && sinter::is_static(pads_end); }
 bool Window::is_static() const {
   return has_static_pads() && sinter::is_static(in) && sinter::is_static(out);
@@ -198,8 +201,7 @@ void check_window(Inference& x, const Window& w) {
     if (w.transposed) {
       x.require_equal(min(w.out[i], 0), 0, fmt::format("extent of spatial axis {} is not negative", i));
     } else if (!w.same_pads) {
-      const Dim room = w.in[i] + w.pads_begin[i] + w.pads_end[i] - w.extent(i);
-      x.require_equal(min(room, 0), 0, fmt::format("spatial axis {} holds the kernel", i));
+      x.require_equal(min(w.room(i), 0), 0, fmt::format("spatial axis {} holds the kernel", i));
     }
   }
 }

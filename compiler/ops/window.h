@@ -36,6 +36,9 @@ struct Window {
   bool transposed = false;
   size_t rank() const { return kernel.size(); }
   int64_t extent(size_t axis) const { return (kernel[axis] - 1) * dilations[axis] + 1; }
+  // How far the padded input exceeds what one window needs; with ceil_mode its last stride - 1 elements may
+  // be missing. Not negative, or there is no output.
+  Dim room(size_t axis) const;
   bool has_static_pads() const;
   bool is_static() const;        // in, out and pads are numbers
   StaticWindow numbers() const;  // is_static() only, else a bug

@@ -205,10 +205,12 @@ void separate_outputs(Graph& g) {
   }
 }
 
-Plan make_plan(const Graph& g, const Target& target, WeightStore& store) {
+Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
+               const std::vector<std::string>& reserved) {
   Plan plan;
   Names names;
   for (const std::string& word : reserved_function_names()) names.reserve(word);
+  for (const std::string& word : reserved) names.reserve(word);
   std::vector<std::string> problems;
   for (const auto& n : g.nodes) {
     if (is_view(*n)) continue;

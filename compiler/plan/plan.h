@@ -37,6 +37,7 @@ void separate_outputs(Graph&);
 void schedule(Graph&);
 // Chooses kernels, writes the layers and lays out the arena. Refuses nodes without a kernel and Values
 // without bound.
-Plan make_plan(const Graph&, const Target&, WeightStore&);
+// `reserved`: identifiers that no layer's function may take (the bundle's own).
+Plan make_plan(const Graph&, const Target&, WeightStore&, const std::vector<std::string>& reserved = {});
 
 }  // namespace sinter

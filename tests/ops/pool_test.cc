@@ -25,6 +25,7 @@ const Case kCases[] = {
     {"ceil adds a window", {1, 1, 5, 6}, {2, 3}, {2, 2}, {}, {}, {3, 3}, true},
     {"ceil drops a window in the padding", {1, 1, 2, 2}, {1, 2}, {2, 2}, {}, {0, 0, 0, 1}, {1, 1}, true},
     {"ceil, pads and dilation", {1, 1, 9, 9}, {3, 2}, {3, 4}, {2, 3}, {1, 1, 2, 0}, {4, 3}, true},
+    {"ceil, less input than kernel", {1, 1, 3}, {4}, {2}, {}, {}, {1}, true},
     {"SAME_UPPER", {1, 2, 6, 7}, {3, 2}, {2, 3}, {}, {}, {3, 3}, false, "SAME_UPPER", {0, 0}},
     {"SAME_LOWER", {1, 2, 6, 7}, {3, 4}, {2, 3}, {}, {}, {3, 3}, false, "SAME_LOWER", {1, 2}},
     {"VALID", {1, 2, 6, 7}, {3, 2}, {2, 3}, {}, {}, {2, 2}, false, "VALID"},

@@ -10,7 +10,7 @@
 
 #include "ops/op.h"
 
-namespace sinter {
+namespace sinter::node_test {
 
 using Attrs = std::vector<std::pair<std::string, Attribute>>;
 
@@ -39,12 +39,12 @@ inline Tensor ints(const std::vector<double>& v, std::vector<int64_t> shape = {-
 }
 
 // The graph of one node. Inputs with data are constants; an undefined dtype is an absent input.
-struct OneNode {
+struct SingleNode {
   Graph graph;
   Node* node = nullptr;
 
-  OneNode(const char* op, const std::vector<TensorType>& types, const std::vector<Tensor>& data,
-          const Attrs& attributes, size_t outputs) {
+  SingleNode(const char* op, const std::vector<TensorType>& types, const std::vector<Tensor>& data,
+             const Attrs& attributes, size_t outputs) {
     const Op* o = find_op("", op);
     SINTER_CHECK(o, "unknown operator");
     std::vector<Value*> in, out;
@@ -70,7 +70,7 @@ inline std::vector<Tensor> run_all(const char* op, const std::vector<Tensor>& in
                                    size_t outputs = 1) {
   std::vector<TensorType> types;
   for (const Tensor& t : in) types.push_back(type_of(t));
-  const OneNode n(op, types, {}, a, outputs);
+  const SingleNode n(op, types, {}, a, outputs);
   return evaluate(*n.node, in);
 }
 inline Tensor run(const char* op, const std::vector<Tensor>& in, const Attrs& a = {}) {
@@ -79,7 +79,7 @@ inline Tensor run(const char* op, const std::vector<Tensor>& in, const Attrs& a 
 // What inference says of the first output: "float32[N,3]" or the first problem. data[i]: constant inputs.
 inline std::string inferred(const char* op, const std::vector<TensorType>& types, const Attrs& a = {},
                             const std::vector<Tensor>& data = {}, size_t outputs = 1) {
-  OneNode n(op, types, data, a, outputs);
+  SingleNode n(op, types, data, a, outputs);
   try {
     infer(n.graph, *n.node);
   } catch (const Refusal& r) {
@@ -116,4 +116,4 @@ inline void expect_tensor(const Tensor& got, const Tensor& want, double toleranc
   }
 }
 
-}  // namespace sinter
+}  // namespace sinter::node_test

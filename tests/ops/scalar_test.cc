@@ -15,6 +15,7 @@
 
 namespace sinter {
 namespace {
+using namespace node_test;
 
 // A word with up to three arguments, result as double (floats) or as a number of 64 bits (integers).
 template <class T>

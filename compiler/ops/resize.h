@@ -1,0 +1,37 @@
+// What a Resize node means, resolved: for its eval, and for the code generator.
+#pragma once
+#include <vector>
+
+#include "ir/graph.h"
+#include "sinter/resize_coords.h"
+
+namespace sinter {
+
+enum class ResizeMode { kNearest, kLinear, kCubic };
+
+struct ResizeRule {
+  ResizeMode mode = ResizeMode::kNearest;
+  ResizeTransform transform = ResizeTransform::kHalfPixel;
+  ResizeNearest nearest = ResizeNearest::kRoundPreferFloor;
+  float cubic_coefficient = -0.75f;
+  float extrapolation_value = 0;
+  bool exclude_outside = false, antialias = false;
+};
+ResizeRule resize_rule(const Attributes&);  // refuses unknown modes, without the node's name
+
+// The axes that scales, sizes and roi speak of, in their order.
+std::vector<int64_t> resize_axes(const Attributes&, int64_t rank);
+
+// The geometry of every axis of the data (scale 1 where not resized), once all extents are known. `scales`,
+// `sizes`, `roi`: null where absent or empty.
+std::vector<ResizeAxis> resize_geometry(const Attributes&, const std::vector<int64_t>& in,
+                                        const std::vector<int64_t>& out, const Tensor* scales,
+                                        const Tensor* sizes, const Tensor* roi);
+
+// floor(in * scale), the product rounded to float as ONNX Runtime does; from 2^20 on by the fraction that the
+// scale stands for. Of an unknown extent: that fraction, proved to agree below 2^20; refuses where there is
+// none.
+int64_t resized_extent(int64_t in, float scale);
+Dim resized_extent(const Dim& in, float scale);
+
+}  // namespace sinter

@@ -1,0 +1,269 @@
+// Every pass proved on small models: golden text before and after, equal values before and after.
+#include "passes/proof.h"
+
+namespace sinter {
+namespace {
+
+struct Proof {
+  const char* name;
+  std::vector<std::string> passes;
+  const char* signature;  // "(inputs) => (outputs)" of the model
+  const char* nodes;
+  double tolerance = 0;  // relative to the largest output; 0: the same numbers
+};
+
+std::ostream& operator<<(std::ostream& out, const Proof& p) { return out << p.name; }
+
+const Proof kProofs[] = {
+    // ---- fold_constants
+    {"fold_weights",
+     {"fold_constants"},
+     "(float[N,4] x, float[4] w_a, float[4] w_b) => (float[N,4] y)",
+     "s = Mul(w_a, w_b)  r = Exp(s)  y = Add(x, r)"},
+    {"fold_shape_arithmetic",
+     {"fold_constants"},
+     "(float[N,4,6] x) => (float[M,K] y)",
+     "s = Shape(x)  zero = Constant<value = int64[1] {0}>()  n = Gather(s, zero)"
+     "minus = Constant<value = int64[1] {-1}>()  t = Concat<axis = 0>(n, minus)  y = Reshape(x, t)"},
+    {"shrink_uniform",
+     {"fold_constants"},
+     "(float[N,3,4] x) => (float[N,3,4] y)",
+     "s = Constant<value = int64[2] {3, 4}>()  c = ConstantOfShape<value = float[1] {2.5}>(s)  y = Mul(x, "
+     "c)"},
+    // ---- remove_identity
+    {"identities",
+     {"remove_identity"},
+     "(float[N,4] x) => (float[N,4] y)",
+     "a = Identity(x)  b = Cast<to = 1>(a)  c = Transpose<perm = [0, 1]>(b)"
+     "one = Constant<value = float {1.0}>()  d = Mul(c, one)  zero = Constant<value = float {0.0}>()"
+     "e = Add(zero, d)  f = Relu(e)  y = Identity(f)"},
+    {"identity_of_input_stays", {"remove_identity"}, "(float[N,4] x) => (float[N,4] y)", "y = Identity(x)"},
+    {"not_identities",
+     {"remove_identity"},
+     "(float[N,4] x) => (float[N,4] y, float[N,4] z)",
+     "s = Constant<value = int64[1] {-1}>()  e = Constant<value = int64[1] {-9}>()"
+     "a = Constant<value = int64[1] {1}>()  k = Constant<value = int64[1] {-1}>()"
+     "r = Slice(x, s, e, a, k)  y = Relu(r)  p = Constant<value = int64[4] {0, 1, 0, -1}>()  q = Pad(x, p)"
+     "z = Relu(q)"},
+    {"view_chains",
+     {"remove_identity"},
+     "(float[N,4,6] x) => (float[N,24] y, float[N,4,6] z)",
+     "s = Constant<value = int64[3] {-1, 2, 12}>()  a = Reshape(x, s)  b = Flatten<axis = 1>(a)  y = Relu(b)"
+     "t = Constant<value = int64[3] {-1, 4, 6}>()  c = Reshape(a, t)  z = Sigmoid(c)"},
+    {"transpose_chains",
+     {"remove_identity"},
+     "(float[N,4,6] x) => (float[N,4,6] y, float[6,N,4] z)",
+     "a = Transpose<perm = [0, 2, 1]>(x)  b = Transpose<perm = [0, 2, 1]>(a)  y = Relu(b)"
+     "c = Transpose<perm = [1, 0, 2]>(a)  z = Relu(c)"},
+    {"transpose_is_reshape",
+     {"remove_identity"},
+     "(float[N,1,6] x) => (float[N,6,1] y)",
+     "a = Transpose<perm = [0, 2, 1]>(x)  y = Relu(a)"},
+    // ---- merge_common
+    {"merge_common",
+     {"merge_common"},
+     "(float[N,4] x, float[4] w_a) => (float[N,4] y, float[N,4] z)",
+     "a = Add(x, w_a)  b = Add(x, w_a)  c = Relu(a)  d = Sigmoid(b)  y = Mul(c, d)  dead = Relu(x)  z = "
+     "Mul(c, d)"},
+    // ---- lower_composites
+    {"gemm_flags",
+     {"lower_composites"},
+     "(float[N,4] x, float[3,4] w_b, float[3] w_c) => (float[N,3] y)",
+     "y = Gemm<alpha = 0.5, beta = 2.0, transB = 1>(x, w_b, w_c)",
+     1e-6},
+    // ---- fold_batchnorm
+    {"batchnorm_conv",
+     {"fold_batchnorm"},
+     "(float[N,4,5,5] x, float[6,2,3,3] w_w, float[6] w_s, float[6] w_b, float[6] w_m, float[6] w_var)"
+     " => (float[N,6,5,5] y)",
+     "a = Conv<group = 2, pads = [1, 1, 1, 1]>(x, w_w)  b = BatchNormalization(a, w_s, w_b, w_m, w_var)  y = "
+     "Relu(b)",
+     1e-5},
+    {"batchnorm_depthwise",
+     {"fold_batchnorm"},
+     "(float[N,4,5,5] x, float[4,1,3,3] w_w, float[4] w_c, float[4] w_s, float[4] w_b, float[4] w_m, "
+     "float[4] w_var)"
+     " => (float[N,4,3,3] y)",
+     "a = Conv<group = 4>(x, w_w, w_c)  y = BatchNormalization(a, w_s, w_b, w_m, w_var)",
+     1e-5},
+    {"batchnorm_conv_transpose",
+     {"fold_batchnorm"},
+     "(float[N,4,3,3] x, float[4,3,2,2] w_w, float[6] w_s, float[6] w_b, float[6] w_m, float[6] w_var)"
+     " => (float[N,6,6,6] y)",
+     "a = ConvTranspose<group = 2, strides = [2, 2]>(x, w_w)  y = BatchNormalization(a, w_s, w_b, w_m, "
+     "w_var)",
+     1e-5},
+    {"batchnorm_gemm",
+     {"lower_composites", "fold_batchnorm"},
+     "(float[N,4] x, float[3,4] w_w, float[3] w_c, float[3] w_s, float[3] w_b, float[3] w_m, float[3] w_var)"
+     " => (float[N,3] y)",
+     "a = Gemm<transB = 1>(x, w_w, w_c)  y = BatchNormalization(a, w_s, w_b, w_m, w_var)",
+     1e-5},
+    {"scale_chain",
+     {"fold_batchnorm"},
+     "(float[N,2,4,4] x, float[3,2,1,1] w_w, float[3,1,1] w_a, float[1,3,1,1] w_b) => (float[N,3,4,4] y)",
+     "c = Conv(x, w_w)  two = Constant<value = float {2.0}>()  d = Mul(c, w_a)  e = Sub(w_b, d)  f = Div(e, "
+     "two)"
+     "y = Relu(f)",
+     1e-5},
+    {"batchnorm_alone",
+     {"fold_batchnorm"},
+     "(float[N,3,4,4] x, float[3] w_s, float[3] w_b, float[3] w_m, float[3] w_var) => (float[N,3,4,4] y)",
+     "r = Relu(x)  y = BatchNormalization(r, w_s, w_b, w_m, w_var)",
+     1e-5},
+    {"batchnorm_used_twice",
+     {"fold_batchnorm"},
+     "(float[N,2,4,4] x, float[3,2,1,1] w_w, float[3] w_s, float[3] w_b, float[3] w_m, float[3] w_var)"
+     " => (float[N,3,4,4] y, float[N,3,4,4] z)",
+     "c = Conv(x, w_w)  y = BatchNormalization(c, w_s, w_b, w_m, w_var)  z = Relu(c)",
+     1e-5},
+    // ---- fold_pad
+    {"pad_conv",
+     {"fold_pad"},
+     "(float[N,2,5,5] x, float[3,2,3,3] w_w) => (float[N,3,4,3] y)",
+     "p = Constant<value = int64[8] {0, 0, 1, 2, 0, 0, 3, 0}>()  a = Pad(x, p)  y = Conv<strides = [2, "
+     "2]>(a, w_w)",
+     1e-6},
+    {"pad_pools",
+     {"fold_pad"},
+     "(float[N,2,5,5] x) => (float[N,2,5,5] y, float[N,2,5,5] z, float[N,2,5,5] k)",
+     "p = Constant<value = int64[8] {0, 0, 1, 1, 0, 0, 1, 1}>()  r = Relu(x)  a = Pad(r, p)  b = Pad(x, p)"
+     "y = MaxPool<kernel_shape = [3, 3]>(a)  z = AveragePool<kernel_shape = [3, 3]>(b)"
+     "k = MaxPool<kernel_shape = [3, 3]>(b)",
+     1e-6},
+    // ---- choose_layout
+    {"layout_chain",
+     {"choose_layout", "remove_identity_again"},
+     "(float[N,3,8,8] x, float[4,3,3,3] w_w, float[5,4,3,3] w_v, float[4] w_b) => (float[N,5,1,1] y)",
+     "a = Conv<pads = [1, 1, 1, 1]>(x, w_w, w_b)  b = Relu(a)  c = MaxPool<kernel_shape = [2, 2], strides = "
+     "[2, 2]>(b)"
+     "d = Conv(c, w_v)  e = Sigmoid(d)  y = GlobalAveragePool(e)",
+     1e-5},
+    {"layout_residual",
+     {"choose_layout", "remove_identity_again"},
+     "(float[N,4,6,6] x, float[4,4,3,3] w_w, float[4,1,1] w_s, float[1,4,1,1] w_t) => (float[N,4,6,6] y)",
+     "a = Conv<pads = [1, 1, 1, 1]>(x, w_w)  b = Mul(a, w_s)  c = Add(b, x)  d = PRelu(c, w_s)"
+     "e = Conv<pads = [1, 1, 1, 1]>(d, w_w)  f = Add(e, d)  y = Sub(w_t, f)",
+     1e-5},
+    {"layout_axes",
+     {"choose_layout", "remove_identity_again"},
+     "(float[N,4,6,6] x, float[4,4,1,1] w_w) => (float[N,4,6,7] y, float[N,2,6,6] z, float[N,4] m, "
+     "int64[N,1,6,6] k)",
+     "a = Conv(x, w_w)  b = Relu(a)  c = Concat<axis = 1>(a, b)  d = Softmax<axis = 1>(c)  s, t = Split<axis "
+     "= 1, num_outputs = 2>(d)"
+     "u = Add(s, t)  p = Constant<value = int64[8] {0, 0, 0, 1, 0, 0, 0, 0}>()  q = Pad(u, p)  v = Conv(q, "
+     "w_w)  y = Relu(v)"
+     "one = Constant<value = int64[1] {1}>()  three = Constant<value = int64[1] {3}>()"
+     "w = Slice(a, one, three, one)  z = Conv(w, w_w2)  w_w2 = Slice(w_w, zero, two, one2)"
+     "zero = Constant<value = int64[2] {0, 0}>()  two = Constant<value = int64[2] {2, 2}>()  one2 = "
+     "Constant<value = int64[2] {0, 1}>()"
+     "axes = Constant<value = int64[2] {2, 3}>()  m = ReduceMean<keepdims = 0>(a, axes)  k = ArgMax<axis = "
+     "1>(a)",
+     1e-5},
+    {"layout_classifier",
+     {"choose_layout", "sink_transposes", "remove_identity_again"},
+     "(float[N,2,6,6] x, float[3,2,3,3] w_w, float[48,5] w_f, float[5] w_c) => (float[N,5] y)",
+     "a = Conv(x, w_w)  b = Relu(a)  c = Flatten(b)  y = Gemm(c, w_f, w_c)",
+     1e-5},
+    {"layout_squeeze_excite",
+     {"choose_layout", "sink_transposes", "remove_identity_again"},
+     "(float[N,4,6,6] x, float[4,4,1,1] w_w) => (float[N,4,6,6] y)",
+     "a = Conv(x, w_w)  b = GlobalAveragePool(a)  c = Conv(b, w_w)  d = Sigmoid(c)  e = Mul(a, d)  y = "
+     "Conv(e, w_w)",
+     1e-5},
+    {"layout_resize",
+     {"choose_layout", "remove_identity_again"},
+     "(float[N,2,4,4] x, float[3,2,1,1] w_w) => (float[N,3,8,8] y)",
+     "a = Conv(x, w_w)  s = Constant<value = float[4] {1.0, 1.0, 2.0, 2.0}>()"
+     "b = Resize<mode = \"linear\">(a, , s)  y = Relu(b)",
+     1e-5},
+    {"layout_one_dimension",
+     {"choose_layout", "remove_identity_again"},
+     "(float[N,2,9] x, float[3,2,3] w_w, float[3,2,3] w_u) => (float[N,2,9] y)",
+     "a = Conv(x, w_w)  b = Relu(a)  y = ConvTranspose(b, w_u)",
+     1e-5},
+    // ---- sink_transposes
+    {"sink_through_elementwise",
+     {"sink_transposes", "remove_identity_again"},
+     "(float[N,4,6] x, float[6,4] w_a) => (float[N,4,6] y)",
+     "a = Transpose<perm = [0, 2, 1]>(x)  b = Add(a, w_a)  c = Sigmoid(b)  y = Transpose<perm = [0, 2, "
+     "1]>(c)"},
+    {"sink_below_reduction",
+     {"sink_transposes", "remove_identity_again"},
+     "(float[N,4,6,8] x) => (float[N,1,6,4] y)",
+     "a = Transpose<perm = [0, 3, 2, 1]>(x)  axes = Constant<value = int64[1] {1}>()  y = ReduceMax(a, "
+     "axes)"},
+    {"sink_stays_where_it_is_cheap",
+     {"sink_transposes", "remove_identity_again"},
+     "(float[N,4,6] x, float[N,6,4] z) => (float[N,6,4] y, float[N,4,6] k)",
+     "a = Transpose<perm = [0, 2, 1]>(x)  y = Add(a, z)  k = Relu(x)"},
+    // ---- fusion
+    {"epilogue_conv",
+     {"fuse_epilogue"},
+     "(float[N,3,4,4] x, float[N,5,4,4] r, float[5,3,1,1] w_w, float[5] w_b, float[5,1,1] w_s) => "
+     "(float[N,5,4,4] y)",
+     "a = Conv(x, w_w, w_b)  b = Mul(a, w_s)  c = Sigmoid(b)  d = Mul(b, c)  e = Add(r, d)  y = Relu(e)",
+     1e-5},
+    {"epilogue_of_the_later",
+     {"fuse_epilogue"},
+     "(float[N,3,4,4] x, float[5,3,1,1] w_w, float[5,3,1,1] w_v) => (float[N,5,4,4] y)",
+     "a = Conv(x, w_w)  b = Conv(x, w_v)  c = Add(a, b)  y = Relu(c)",
+     1e-5},
+    {"epilogue_must_not_grow",
+     {"fuse_epilogue"},
+     "(float[N,4] x, float[4,5] w_w, float[3,N,5] r) => (float[3,N,5] y, float[N,5] z)",
+     "a = MatMul(x, w_w)  y = Add(a, r)  b = MatMul(x, w_w)  c = Relu(b)  z = Softmax(c)",
+     1e-5},
+    {"epilogue_keeps_outputs",
+     {"fuse_epilogue"},
+     "(float[N,4] x, float[4,5] w_w) => (float[N,5] y, float[N,5] z)",
+     "y = MatMul(x, w_w)  z = Relu(y)"},
+    {"elementwise_region",
+     {"fuse_elementwise"},
+     "(float[N,4] x, float[N,4] z, float[4] w_a) => (float[N,4] y, float[N,4] k)",
+     "a = Add(x, w_a)  b = Tanh(a)  c = Mul(b, z)  half = Constant<value = float {0.5}>()  d = Mul(c, half)"
+     "e = Exp(d)  y = Div(d, e)  k = Relu(z)",
+     1e-6},
+    {"elementwise_keeps_small_values",
+     {"fuse_elementwise"},
+     "(float[N,1] x, float[N,64] z) => (float[N,64] y)",
+     "a = Exp(x)  b = Mul(a, z)  y = Relu(b)"},
+    {"elementwise_shape_arithmetic",
+     {"fuse_elementwise"},
+     "(float[N,4] x, float[2] z) => (float[M,2] y)",
+     "s = Shape(x)  i = Constant<value = int64[1] {0}>()  n = Gather(s, i)  two = Constant<value = int64[1] "
+     "{2}>()"
+     "m = Mul(n, two)  t = Concat<axis = 0>(m, two)  y = Expand(z, t)"},
+    // ---- everything
+    {"all_resnet_block",
+     {"all"},
+     "(float[N,3,8,8] x, float[8,3,3,3] w_1, float[8,8,3,3] w_2, float[8,3,1,1] w_3, float[8] w_s, float[8] "
+     "w_b,"
+     " float[8] w_m, float[8] w_var, float[10,8] w_f, float[10] w_c) => (float[N,10] y)",
+     "a = Conv<pads = [1, 1, 1, 1]>(x, w_1)  b = BatchNormalization(a, w_s, w_b, w_m, w_var)  c = Relu(b)"
+     "d = Conv<pads = [1, 1, 1, 1]>(c, w_2)  e = BatchNormalization(d, w_s, w_b, w_m, w_var)"
+     "f = Conv(x, w_3)  g = BatchNormalization(f, w_s, w_b, w_m, w_var)  h = Add(e, g)  i = Relu(h)"
+     "j = GlobalAveragePool(i)  k = Flatten(j)  y = Gemm<transB = 1>(k, w_f, w_c)",
+     1e-4},
+};
+
+class PassProof : public testing::TestWithParam<Proof> {};
+
+TEST_P(PassProof, SameTextAndValues) {
+  const Proof& p = GetParam();
+  const std::string model =
+      std::string("<ir_version: 8, opset_import: [\"\" : 18]> g ") + p.signature + " { " + p.nodes + " }";
+  const std::unique_ptr<Graph> before = graph_of(model);
+  const std::unique_ptr<Graph> after = before->clone();
+  run_only(*after, p.passes);
+  std::string passes;
+  for (const std::string& s : p.passes) passes += (passes.empty() ? "" : ", ") + s;
+  expect_golden(p.name, text(*before) + "-- " + passes + "\n" + text(*after));
+  expect_same_values(*before, *after, p.tolerance, {1, 3});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PassProof, testing::ValuesIn(kProofs),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace sinter
