@@ -1,8 +1,8 @@
-// The order of execution: of two candidates, the model's own order and a greedy one, the order with the smaller
-// peak of live bytes.
+// The order of execution: of two candidates, the model's own order and a greedy one, the order with the
+// smaller peak of live bytes.
 //
-// The greedy order always runs the ready node after which the fewest bytes are alive (nodes that free more than
-// they make first); ties go to the model's order, so that the result is deterministic.
+// The greedy order always runs the ready node after which the fewest bytes are alive (nodes that free more
+// than they make first); ties go to the model's order, so that the result is deterministic.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -118,7 +118,9 @@ class Scheduler {
   int64_t bytes(const Value* v) const {
     if (v->data || !v->producer || g_.is_output(v)) return 0;
     const int64_t n = product(v->type.shape).hi();
-    return n == Interval::kUnbounded || n > (int64_t{1} << 50) ? 0 : n * static_cast<int64_t>(size_of(v->type.dtype));
+    return n == Interval::kUnbounded || n > (int64_t{1} << 50)
+               ? 0
+               : n * static_cast<int64_t>(size_of(v->type.dtype));
   }
 
   Graph& g_;

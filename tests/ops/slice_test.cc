@@ -33,6 +33,46 @@ TEST(Slice, AgreesWithPositionsOneByOne) {
         }
 }
 
+TEST(Slice, SymbolicFormsMeanTheSame) {
+  // Extent and start as Dims of N and K, evaluated, are those of the same slice with numbers.
+  struct Unknown {
+    Interval n, k;
+  };
+  const Unknown unknowns[] = {{{0, Interval::kUnbounded}, {0, Interval::kUnbounded}},
+                              {{1, 8}, {0, 4}},
+                              {{3, Interval::kUnbounded}, {1, 3}},
+                              {{0, 8}, {-4, -1}}};
+  int known = 0;
+  for (const Unknown& u : unknowns) {
+    Symbols symbols;
+    const Dim n(symbols.fresh("N", u.n, "test")), k(symbols.fresh("K", u.k, "test"));
+    const Dim extents[] = {n, n + 2, n * 2};
+    const Dim positions[] = {kMin, -5, -2, -1, 0, 1, 4, kMax, n, n - 1, n + 1, k, k + 2, n - k};
+    for (const Dim& extent : extents)
+      for (const Dim& start : positions)
+        for (const Dim& end : positions)
+          for (const int64_t step : {int64_t{1}, int64_t{3}, int64_t{-1}, int64_t{-2}}) {
+            const auto size = slice_extent(extent, start, end, step);
+            if (!size) continue;
+            ++known;
+            for (int64_t nv = u.n.lo; nv <= std::min<int64_t>(u.n.hi, u.n.lo + 6); ++nv)
+              for (int64_t kv = u.k.lo; kv <= std::min<int64_t>(u.k.hi, u.k.lo + 6); ++kv) {
+                const auto value = [&](const Symbol& s) { return s.name == "N" ? nv : kv; };
+                const Dim e(extent.evaluate(value)), a(start.evaluate(value)), b(end.evaluate(value));
+                const int64_t want = slice_extent(e, a, b, step)->value();
+                const std::string which = fmt::format("{}[{}:{}:{}] N={} K={}", extent.text(), start.text(),
+                                                      end.text(), step, nv, kv);
+                ASSERT_EQ(size->evaluate(value), want) << which << ": " << size->text();
+                ASSERT_TRUE(want >= size->lo() && want <= size->hi()) << which << ": " << size->text();
+                if (want == 0) continue;
+                ASSERT_EQ(slice_start(extent, start, step)->evaluate(value), slice_start(e, a, step)->value())
+                    << which;
+              }
+          }
+  }
+  EXPECT_GT(known, 4000);
+}
+
 TEST(Slice, SymbolicExtents) {
   struct Case {
     int64_t start, end, step;

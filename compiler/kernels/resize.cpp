@@ -1,0 +1,318 @@
+// Resize: every output element is a weighted sum of a few input elements, by a table for each resized axis.
+//
+// The tables (sinter/resize.h) are weights where the extents are known, else the layer fills scratch first.
+// Loops run over the output; at each resized axis the taps of this output are looked up. Where the last axis
+// keeps its size, as channels-last tensors do, the innermost loop runs over whole vectors with the taps'
+// pointers and weights ready.
+#include "ops/resize.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "emit/epilogue.h"
+#include "ops/op.h"
+#include "sinter/resize.h"
+
+namespace sinter {
+namespace {
+
+const Tensor* constant(const Node& n, size_t i) {
+  const Value* v = n.input(i);
+  return v && v->data && v->data->size() > 0 ? &*v->data : nullptr;
+}
+bool computed(const Node& n, size_t i) { return i < n.anchor_inputs && n.input(i) && !n.inputs[i]->data; }
+
+bool accepts(const Node& n, const Target&) {
+  if (std::string_view(n.op->name) != "Resize" || n.op->domain[0] != 0) return false;
+  const DType t = n.inputs[0]->type.dtype;
+  return is_float(t) || is_integer(t) || t == DType::kBool;
+}
+
+// One axis of the output, or several neighbouring ones that keep their size.
+struct Axis {
+  Dim extent, in_stride, out_stride;
+  bool resized = false;
+  size_t first = 0;           // the tensor's axis
+  std::string index, weight;  // tables
+  int taps = 1;
+};
+
+class Writer {
+ public:
+  explicit Writer(LayerWriter& w)
+      : w_(w), n_(w.node), rule_(resize_rule(n_.attributes)), epilogue_(w, n_.outputs[0]->type.shape) {}
+
+  void emit() {
+    kind_ = static_cast<ResizeKind>(rule_.mode);
+    t_ = n_.inputs[0]->type.dtype;
+    const Shape& out = n_.outputs[0]->type.shape;
+    w_.include("sinter/resize.h");
+    w_.summary(
+        fmt::format("Resize {} to {}{}", text(n_.inputs[0]->type.shape), text(out), epilogue_.summary()));
+    x_ = w_.input(0);
+    make_axes();
+    y_ = w_.output(0);
+    int64_t taps = 1;
+    for (const Axis& a : axes_) taps *= a.taps;
+    if (taps > 4096) refuse_node(n_, "antialiasing over this many elements is not supported");
+    taps_ = taps;
+    w_.flops(product(out) * Dim(2 * taps));
+    loops();
+  }
+
+ private:
+  void make_axes() {
+    const Shape& in = n_.inputs[0]->type.shape;
+    const Shape& out = n_.outputs[0]->type.shape;
+    const std::vector<Dim> in_strides = dim_strides(in), out_strides = dim_strides(out);
+    const bool fixed = is_static(in) && is_static(out);
+    if (computed(n_, 1) && rule_.transform == ResizeTransform::kTfCropAndResize)
+      refuse_node(n_, "its roi is only known at run time: give it with --const");
+    if (computed(n_, 2)) refuse_node(n_, "its scales are only known at run time: give them with --const");
+    if (!fixed && rule_.antialias) refuse_node(n_, "antialiasing needs known sizes: pin them with --dim");
+    std::vector<ResizeAxis> geometry;
+    if (fixed)
+      geometry = resize_geometry(n_.attributes, static_dims(in), static_dims(out), constant(n_, 2),
+                                 constant(n_, 3), constant(n_, 1));
+    const std::vector<int64_t> named = resize_axes(n_.attributes, static_cast<int64_t>(in.size()));
+    for (size_t a = 0; a < in.size(); ++a) {
+      const auto at = std::find(named.begin(), named.end(), static_cast<int64_t>(a));
+      bool keeps =
+          at == named.end() || (in[a] == out[a] && rule_.transform != ResizeTransform::kTfCropAndResize);
+      if (keeps && at != named.end() && constant(n_, 2))
+        keeps = constant(n_, 2)->real(at - named.begin()) == 1.0;
+      Axis axis{out[a], in_strides[a], out_strides[a], !keeps, a, "", "", 1};
+      if (keeps && !axes_.empty() && !axes_.back().resized && epilogue_.empty()) {
+        axes_.back() = {axes_.back().extent * out[a], in_strides[a], out_strides[a], false, a, "", "", 1};
+        continue;
+      }
+      if (!keeps) {
+        axis.taps = resize_taps(kind_);
+        if (fixed)
+          static_table(axis, geometry[a]);
+        else
+          run_time_table(axis, in[a], out[a], at - named.begin());
+      }
+      axes_.push_back(axis);
+    }
+    // A last axis of one element, so that there always is a plain innermost loop.
+    if (axes_.empty() || (axes_.back().resized && epilogue_.empty()))
+      inner_ = false;
+    else
+      inner_ = !axes_.back().resized;
+  }
+
+  void static_table(Axis& axis, const ResizeAxis& g) {
+    std::vector<int32_t> index;
+    std::vector<float> weight;
+    if (rule_.antialias && g.scale < 1 && kind_ != ResizeKind::kNearest) {
+      antialiased(axis, g, index, weight);
+    } else {
+      index.resize(static_cast<size_t>(g.out * axis.taps));
+      weight.resize(index.size());
+      resize_table(g, kind_, rule_.nearest, rule_.cubic_coefficient, rule_.exclude_outside, index.data(),
+                   weight.data());
+    }
+    const std::string comment = fmt::format("axis {}: [{}][{} taps]", axis.first, g.out, axis.taps);
+    axis.index = w_.weights(fmt::format("index{}", axis.first), "std::int32_t", index.data(),
+                            index.size() * 4, comment);
+    if (kind_ != ResizeKind::kNearest)
+      axis.weight = w_.weights(fmt::format("weight{}", axis.first), weight, comment);
+  }
+
+  // As many taps as the widest output needs; the others have weight 0.
+  void antialiased(Axis& axis, const ResizeAxis& g, std::vector<int32_t>& index,
+                   std::vector<float>& weight) const {
+    const bool cubic = kind_ == ResizeKind::kCubic;
+    std::vector<std::vector<std::pair<int32_t, float>>> all;
+    size_t most = 1;
+    for (int64_t o = 0; o < g.out; ++o) {
+      const ResizeSpan s = resize_span(g, resize_source(g, o), cubic ? 2.0f : 1.0f);
+      all.emplace_back();
+      float sum = 0;
+      for (int64_t j = s.first; j < s.first + s.count; ++j) {
+        if (rule_.exclude_outside && (j < 0 || j >= g.in)) continue;
+        const float v = resize_span_weight(s, j, cubic, rule_.cubic_coefficient);
+        all.back().emplace_back(static_cast<int32_t>(std::clamp<int64_t>(j, 0, g.in - 1)), v);
+        sum += v;
+      }
+      for (auto& [i, v] : all.back()) v /= sum;
+      most = std::max(most, all.back().size());
+    }
+    axis.taps = static_cast<int>(most);
+    for (auto& taps : all) {
+      taps.resize(most, {0, 0.0f});
+      for (const auto& [i, v] : taps) index.push_back(i), weight.push_back(v);
+    }
+  }
+
+  void run_time_table(Axis& axis, const Dim& in, const Dim& out, int64_t named) {
+    const int64_t count = out.hi() * axis.taps;
+    axis.index = w_.scratch(fmt::format("index{}", axis.first), "std::int32_t", count);
+    axis.weight = w_.scratch(fmt::format("weight{}", axis.first), "float", count);
+    if (!constant(n_, 2) && n_.attributes.text("keep_aspect_ratio_policy", "stretch") != "stretch")
+      refuse_node(n_, "keep_aspect_ratio_policy needs known sizes: pin them with --dim");
+    const Tensor* roi = constant(n_, 1);
+    const int64_t axes = roi ? roi->size() / 2 : 0;
+    const float begin = roi && rule_.transform == ResizeTransform::kTfCropAndResize
+                            ? static_cast<float>(roi->real(named))
+                            : 0;
+    const float end = roi && rule_.transform == ResizeTransform::kTfCropAndResize
+                          ? static_cast<float>(roi->real(axes + named))
+                          : 1;
+    const std::string i = w_.dim(in), o = w_.dim(out);
+    const std::string scale = constant(n_, 2)
+                                  ? float_literal(constant(n_, 2)->real(named))
+                                  : fmt::format("static_cast<float>({}) / static_cast<float>({})", o, i);
+    w_.out.line(
+        "sinter::resize_table({{{}, {}, {}, static_cast<sinter::ResizeTransform>({}), {}, {}}}, "
+        "static_cast<sinter::ResizeKind>({}),",
+        i, o, scale, static_cast<int>(rule_.transform), float_literal(begin), float_literal(end),
+        static_cast<int>(kind_));
+    w_.out.line("                     static_cast<sinter::ResizeNearest>({}), {}, {}, {}, {});",
+                static_cast<int>(rule_.nearest), float_literal(rule_.cubic_coefficient),
+                rule_.exclude_outside ? "true" : "false", axis.index, axis.weight);
+  }
+
+  void loops() {
+    const size_t depth = inner_ ? axes_.size() - 1 : axes_.size();
+    std::string in = "0", out = "0";
+    std::vector<size_t> resized;
+    for (size_t a = 0; a < depth; ++a) {
+      w_.out.line("for (std::int64_t i{0} = 0; i{0} < {1}; ++i{0}) {{", a, w_.dim(axes_[a].extent));
+      out += fmt::format(" + i{} * {}", a, w_.dim(axes_[a].out_stride));
+      if (axes_[a].resized)
+        resized.push_back(a);
+      else
+        in += fmt::format(" + i{} * {}", a, w_.dim(axes_[a].in_stride));
+    }
+    if (in.size() > 4) in = in.substr(4);
+    if (out.size() > 4) out = out.substr(4);
+    w_.out.line("{}* to = {} + {};", cpp_name(n_.outputs[0]->type.dtype), y_, out);
+    taps(resized, in);
+    const bool crops = rule_.transform == ResizeTransform::kTfCropAndResize;
+    if (crops) {
+      std::string outside;
+      for (size_t a : resized)
+        outside += fmt::format("{}{}[i{} * {}] < 0", outside.empty() ? "" : " || ", axes_[a].index, a,
+                               axes_[a].taps);
+      if (!outside.empty()) {
+        w_.out.line("if ({}) {{", outside);
+        const std::string n = inner_ ? w_.dim(axes_.back().extent) : "1";
+        w_.include("sinter/scalar.h");
+        w_.out.line("for (std::int64_t i = 0; i < {}; ++i) {{", n);
+        if (!epilogue_.empty()) refuse_node(n_, "an epilogue behind tf_crop_and_resize is not supported");
+        w_.out.line("to[i] = sinter::cast_to<{}>({});", cpp_name(t_),
+                    float_literal(rule_.extrapolation_value));
+        w_.out.line("}}");
+        w_.out.line("continue;");
+        w_.out.line("}}");
+      }
+    }
+    inner();
+    for (size_t a = 0; a < depth; ++a) w_.out.line("}}");
+  }
+
+  // from[k], weight[k]: where each of the taps' products begins and what it weighs.
+  void taps(const std::vector<size_t>& resized, const std::string& in) {
+    w_.out.line("const {}* from[{}];", cpp_name(t_), taps_);
+    const bool weighted = kind_ != ResizeKind::kNearest && !resized.empty();
+    if (weighted) w_.out.line("float weight[{}];", taps_);
+    std::string at = in, k, w;
+    for (size_t i = 0; i < resized.size(); ++i) {
+      const Axis& a = axes_[resized[i]];
+      const std::string v = fmt::format("t{}", resized[i]);
+      const std::string entry = fmt::format("[i{} * {} + {}]", resized[i], a.taps, v);
+      w_.out.line("for (int {0} = 0; {0} < {1}; ++{0}) {{", v, a.taps);
+      // Outside a crop the index is -1: the pointer is made from 0 and never read.
+      const std::string position =
+          rule_.transform == ResizeTransform::kTfCropAndResize
+              ? fmt::format("sinter::max_of(std::int64_t{{0}}, std::int64_t{{{}{}}})", a.index, entry)
+              : a.index + entry;
+      if (rule_.transform == ResizeTransform::kTfCropAndResize) w_.include("sinter/dims.h");
+      at += fmt::format(" + {} * {}", position, w_.dim(a.in_stride));
+      k = k.empty() ? v : fmt::format("({} * {} + {})", k, a.taps, v);
+      w += (w.empty() ? "" : " * ") + a.weight + entry;
+    }
+    w_.out.line("from[{}] = {} + {};", k.empty() ? "0" : k, x_, at);
+    if (weighted) w_.out.line("weight[{}] = {};", k, w);
+    for (size_t i = 0; i < resized.size(); ++i) w_.out.line("}}");
+    weighted_ = weighted;
+  }
+
+  std::vector<std::string> index(const std::string& last) const {
+    std::vector<std::string> i;
+    for (size_t a = 0; a < axes_.size(); ++a)
+      i.push_back(inner_ && a + 1 == axes_.size() ? last : fmt::format("i{}", a));
+    return i;
+  }
+
+  void inner() {
+    const std::string n = inner_ ? w_.dim(axes_.back().extent) : "1";
+    const bool vector = inner_ && t_ == DType::kF32 && epilogue_.has_vector() && w_.target.lanes > 1 &&
+                        axes_.back().extent.hi() >= w_.target.lanes;
+    if (vector) {
+      w_.include("sinter/math.h");
+      w_.out.line("std::int64_t i = 0;");
+      w_.out.line("for (; i + kLanes <= {}; i += kLanes) {{", n);
+      if (weighted_) {
+        w_.out.line("f32v sum = mul(load(from[0] + i), splat(weight[0]));");
+        if (taps_ > 1)
+          w_.out.line("for (int t = 1; t < {}; ++t) sum = fma(load(from[t] + i), splat(weight[t]), sum);",
+                      taps_);
+      } else {
+        w_.out.line("const f32v sum = load(from[0] + i);");
+      }
+      w_.out.line("store(to + i, {});", epilogue_.vector("sum", index("i"), "", w_.out));
+      w_.out.line("}}");
+      w_.out.line("for (; i < {}; ++i) {{", n);
+    } else {
+      w_.out.line("for (std::int64_t i = 0; i < {}; ++i) {{", n);
+    }
+    const bool wide = t_ == DType::kF64 || is_integer(t_);
+    const std::string sum_type = weighted_ ? (wide ? "double" : "float") : compute_type(t_);
+    auto element = [&](const std::string& k) {
+      const std::string e = load_text(t_, fmt::format("from[{}][i]", k));
+      return sum_type == "double" && weighted_ ? fmt::format("static_cast<double>({})", e) : e;
+    };
+    if (weighted_) {
+      w_.out.line("{} sum = 0;", sum_type);
+      w_.out.line("for (int t = 0; t < {}; ++t) sum += {} * {};", taps_, element("t"),
+                  sum_type == "double" ? "static_cast<double>(weight[t])" : "weight[t]");
+    } else {
+      w_.out.line("const {} sum = {};", sum_type, element("0"));
+    }
+    std::string value = "sum";
+    if (weighted_ && is_integer(t_)) {
+      w_.include("sinter/scalar.h");
+      value = fmt::format("sinter::cast_to<{}>(sinter::round(sum))", cpp_name(t_));
+    }
+    const std::string result =
+        epilogue_.scalar(value, index("i"), w_.out, vector ? TextMode::kLane : TextMode::kScalar);
+    w_.out.line("to[i] = {};", store_text(epilogue_.dtype(), result));
+    w_.out.line("}}");
+  }
+
+  LayerWriter& w_;
+  const Node& n_;
+  ResizeRule rule_;
+  Epilogue epilogue_;
+  ResizeKind kind_ = ResizeKind::kNearest;
+  DType t_ = DType::kF32;
+  std::vector<Axis> axes_;
+  bool inner_ = true, weighted_ = false;
+  int64_t taps_ = 1;
+  std::string x_, y_;
+};
+
+void emit(LayerWriter& w) { Writer(w).emit(); }
+
+}  // namespace
+
+const std::vector<Kernel>& kernels_resize() {
+  static const std::vector<Kernel> table = {
+      {"resize", "Resize by a table of taps for each resized axis", accepts, emit}};
+  return table;
+}
+
+}  // namespace sinter
