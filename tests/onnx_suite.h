@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -20,7 +21,11 @@ namespace suite {
 
 namespace fs = std::filesystem;
 
-inline fs::path root() { return "/usr/share/libonnx-testdata/data"; }
+// SINTER_ONNX_TESTDATA names another folder of the same form, such as a newer ONNX's data.
+inline fs::path root() {
+  const char* other = std::getenv("SINTER_ONNX_TESTDATA");
+  return other ? other : "/usr/share/libonnx-testdata/data";
+}
 
 // The tests of a category (node, simple, pytorch-converted, pytorch-operator), by name; none where the
 // package isn't installed.
@@ -57,6 +62,12 @@ inline std::vector<DataSet> data_sets(const fs::path& test) {
 struct Tolerance {
   double relative = 1e-3, absolute = 1e-7;
 };
+// Two steps of a short float are more than 1e-3.
+inline Tolerance widened(Tolerance t, DType dtype) {
+  if (dtype == DType::kF16) t.relative = std::max(t.relative, 2.0 / 1024);
+  if (dtype == DType::kBF16) t.relative = std::max(t.relative, 2.0 / 128);
+  return t;
+}
 
 // What differs first, or an empty string. dtype and shape are exact; NaN equals NaN; infinities and integers
 // are exact.
@@ -66,6 +77,7 @@ inline std::string difference(const Tensor& got, const Tensor& want, Tolerance t
   };
   if (got.dtype() != want.dtype() || got.shape() != want.shape())
     return type(got) + " instead of " + type(want);
+  tolerance = widened(tolerance, got.dtype());
   const bool real = is_float(got.dtype());
   const bool known = real || is_integer(got.dtype()) || got.dtype() == DType::kBool;
   if (!known) return got.same_bits(want) ? "" : "other bits";

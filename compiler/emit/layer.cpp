@@ -50,6 +50,7 @@ std::string LayerWriter::add(Parameter p) {
 std::string LayerWriter::input(size_t i) {
   const Value* v = node.inputs[i];
   SINTER_CHECK(v, "an absent input is asked for");
+  if (v->type.dtype == DType::kF16 || v->type.dtype == DType::kBF16) include("sinter/half.h");
   if (auto it = input_names_.find(v); it != input_names_.end()) return it->second;
   Parameter p{.kind = Parameter::Kind::kInput,
               .type = fmt::format("const {}*", cpp_name(v->type.dtype)),
@@ -68,6 +69,7 @@ std::string LayerWriter::input(size_t i) {
 std::string LayerWriter::output(size_t i) {
   const Value* v = node.outputs[i];
   SINTER_CHECK(v, "an absent output is asked for");
+  if (v->type.dtype == DType::kF16 || v->type.dtype == DType::kBF16) include("sinter/half.h");
   if (auto it = output_names_.find(v); it != output_names_.end()) return it->second;
   return output_names_[v] =
              add({.kind = Parameter::Kind::kOutput,
@@ -94,9 +96,14 @@ std::string LayerWriter::weights(const std::string& name, const std::vector<floa
 }
 
 std::string LayerWriter::scratch(const std::string& name, const std::string& type, int64_t count) {
-  const int64_t each = type == "float" || type == "std::int32_t"    ? 4
-                       : type == "double" || type == "std::int64_t" ? 8
-                                                                    : 1;
+  static const std::map<std::string, int64_t> kBytes = {
+      {"float", 4},        {"std::int32_t", 4},     {"std::uint32_t", 4}, {"double", 8},
+      {"std::int64_t", 8}, {"std::uint64_t", 8},    {"std::int16_t", 2},  {"std::uint16_t", 2},
+      {"sinter::half", 2}, {"sinter::bfloat16", 2}, {"std::int8_t", 1},   {"std::uint8_t", 1},
+      {"bool", 1},         {"unsigned char", 1}};
+  const auto found = kBytes.find(type);
+  SINTER_CHECK(found != kBytes.end(), "scratch of an unknown type");
+  const int64_t each = found->second;
   return add({.kind = Parameter::Kind::kScratch,
               .type = type + "*",
               .name = name,

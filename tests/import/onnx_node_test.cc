@@ -51,6 +51,10 @@ std::string join(const Refusal& r) {
 const std::map<std::string, std::string>& broken_data() {
   static const std::map<std::string, std::string> table = {
       {"test_cast_FLOAT_to_BFLOAT16", "its data are cut off, not rounded to nearest"},
+      {"test_resize_downsample_scales_linear_align_corners",
+       "its output is 2.4 pixels wide; we take the 2 it has"},
+      {"test_resize_downsample_scales_cubic_align_corners",
+       "its output is 3.2 pixels wide; we take the 3 it has"},
       {"test_castlike_FLOAT_to_BFLOAT16", "input like has another shape than the model says"},
       {"test_castlike_BFLOAT16_to_FLOAT", "input like has another shape than the model says"},
       {"test_castlike_FLOAT_to_BFLOAT16_expanded", "input like has another shape than the model says"},
