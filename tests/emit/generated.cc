@@ -1,0 +1,471 @@
+#include "emit/generated.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "emit/bundle.h"
+#include "emit/code.h"
+#include "ops/op.h"
+
+namespace sinter {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const fs::path& p) {
+  std::ifstream f(p, std::ios::binary);
+  std::stringstream s;
+  s << f.rdbuf();
+  return s.str();
+}
+
+std::string first_lines(const std::string& s, size_t limit = 1500) {
+  return s.size() <= limit ? s : s.substr(0, limit) + " ...";
+}
+
+bool has_tool(const std::string& name) {
+  return std::system(("command -v " + name + " > /dev/null 2>&1").c_str()) == 0;
+}
+
+// A folder of its own under the system's temporary one; removed unless something went wrong in it.
+struct Folder {
+  fs::path path;
+  bool keep = false;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "sinter_generated_XXXXXX").string();
+    if (!mkdtemp(name.data())) refuse("no temporary folder can be made");
+    path = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    if (!keep && !std::getenv("SINTER_KEEP")) fs::remove_all(path, ignored);
+  }
+};
+
+// Runs shell commands in a folder, two at a time; the exit status of each.
+std::vector<int> run_all(const fs::path& folder, const std::vector<std::string>& commands) {
+  std::vector<int> status(commands.size(), -1);
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i = next++; i < commands.size(); i = next++)
+      status[i] = std::system(fmt::format("cd '{}' && {}", folder.string(), commands[i]).c_str());
+  };
+  std::thread other(work);
+  work();
+  other.join();
+  return status;
+}
+
+// The driver is host code of the test: it may allocate and read files. Tensors in its files are: rank,
+// extents, bytes (int64 each), data.
+const char* const kDriverHead = R"(
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__)
+#define DRIVER_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define DRIVER_SANITIZED 1
+#endif
+#endif
+#if defined(DRIVER_SANITIZED)
+constexpr size_t kGuard = 0;  // AddressSanitizer has its own
+#else
+constexpr size_t kGuard = 256;
+#endif
+
+// Bytes between guards, filled with garbage. `shift` moves them off the 64-byte boundary.
+struct Guarded {
+  size_t size, shift;
+  void* block = nullptr;
+  Guarded(int64_t bytes, size_t shifted) : size(static_cast<size_t>(bytes)), shift(shifted) {
+    if (posix_memalign(&block, 64, kGuard + shift + size + kGuard + (size + shift == 0)) != 0) std::abort();
+    std::memset(block, 0xCD, kGuard + shift + size + kGuard);
+  }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  ~Guarded() { std::free(block); }
+  unsigned char* data() { return static_cast<unsigned char*>(block) + kGuard + shift; }
+  bool intact() const {
+    const unsigned char* p = static_cast<const unsigned char*>(block);
+    for (size_t i = 0; i < kGuard + shift; ++i)
+      if (p[i] != 0xCD) return false;
+    for (size_t i = kGuard + shift + size; i < kGuard + shift + size + kGuard; ++i)
+      if (p[i] != 0xCD) return false;
+    return true;
+  }
+};
+
+struct Input {
+  std::vector<int64_t> dims;
+  Guarded* bytes = nullptr;
+  std::string copy;
+  ~Input() { delete bytes; }
+};
+
+struct Files {
+  std::ifstream in;
+  std::ofstream out;
+  int64_t integer() {
+    int64_t v = 0;
+    in.read(reinterpret_cast<char*>(&v), 8);
+    return v;
+  }
+  void tensor(Input& t, size_t element) {
+    for (int64_t rank = integer(); rank > 0; --rank) t.dims.push_back(integer());
+    const int64_t bytes = integer();
+    t.bytes = new Guarded(bytes, element);
+    t.copy.resize(static_cast<size_t>(bytes));
+    in.read(&t.copy[0], bytes);
+    if (bytes > 0) std::memcpy(t.bytes->data(), t.copy.data(), t.copy.size());
+  }
+  void put(int64_t v) { out.write(reinterpret_cast<const char*>(&v), 8); }
+};
+
+bool same(Input& t) { return t.copy.empty() || std::memcmp(t.bytes->data(), t.copy.data(), t.copy.size()) == 0; }
+
+)";
+
+struct Compiler {
+  std::string command, nm, launcher;  // launcher: what runs a program of the target
+};
+
+Compiler compiler_for(const Target& t, const BuildOptions& o) {
+  Compiler c;
+  std::string flags = t.cxx_flags;
+  if (t.aarch64) {
+    c.command = "aarch64-linux-gnu-g++ -static";
+    c.nm = "aarch64-linux-gnu-nm";
+    c.launcher = "qemu-aarch64-static ";
+  } else {
+    c.command = o.clang ? "clang++-14" : "g++";
+    c.nm = "nm";
+  }
+  if (has_tool("ccache")) c.command = "ccache " + c.command;
+  c.command += " -std=c++17 -I. " + o.flags + " " + flags + " -fno-math-errno -fno-trapping-math";
+  if (o.sanitize)
+    c.command += " -fsanitize=address,undefined -fno-sanitize-recover=all";
+  else
+    c.command += " -fstack-usage";
+  return c;
+}
+
+}  // namespace
+
+std::string cannot_run(const Target& t, const BuildOptions& o) {
+  if (t.aarch64) {
+    if (o.clang || o.sanitize) return "aarch64 code is only built with g++ and without sanitizers here";
+    if (!has_tool("aarch64-linux-gnu-g++")) return "aarch64-linux-gnu-g++ is missing";
+    if (!has_tool("qemu-aarch64-static")) return "qemu-aarch64-static is missing";
+    return "";
+  }
+  if (!has_tool(o.clang ? "clang++-14" : "g++")) return "the compiler is missing";
+  if (!host_can_run(t)) return fmt::format("this machine cannot execute {} code", t.name);
+  return "";
+}
+
+std::string forbidden_symbol(const std::string& object, const Target& target) {
+  const std::string list = object + ".nm";
+  const Compiler c = compiler_for(target, {});
+  if (std::system(fmt::format("{} '{}' > '{}' 2>&1", c.nm, object, list).c_str()) != 0)
+    return "nm fails on " + object;
+  std::ifstream f(list);
+  static const char* const kNames[] = {"malloc", "calloc", "realloc",  "free",       "_Zn",    "_Zd",
+                                       "printf", "puts",   "putchar",  "fopen",      "read",   "write",
+                                       "fwrite", "fread",  "_ZSt",     "_ZNSt",      "abort",  "exit",
+                                       "scanf",  "__cxa",  "alloca",   "_Unwind",    "time",   "getenv",
+                                       "__tls",  "rand",   "pthread_", "__gxx_pers", "posix_", "open"};
+  for (std::string line; std::getline(f, line);) {
+    std::istringstream words(line);
+    std::string first, kind, name;
+    words >> first;
+    if (first.size() == 1)
+      kind = first;
+    else
+      words >> kind;
+    words >> name;
+    if (kind.find_first_of("BbDdCGgSs") == 0) return "mutable data " + name;
+    if (kind != "U") continue;
+    for (const char* word : kNames)
+      if (name.rfind(word, 0) == 0) return "calls " + name;
+  }
+  return "";
+}
+
+int64_t greatest_frame(const std::string& su_file) {
+  std::ifstream f(su_file);
+  int64_t most = 0;
+  for (std::string line; std::getline(f, line);) {
+    const size_t tab = line.find('\t');
+    if (tab == std::string::npos) continue;
+    most = std::max(most, static_cast<int64_t>(std::atoll(line.c_str() + tab + 1)));
+    if (line.find("dynamic") != std::string::npos && line.find("bounded") == std::string::npos)
+      most = int64_t{1} << 62;
+  }
+  return most;
+}
+
+std::string difference(const Tensor& got, const Tensor& want, Tolerance tolerance) {
+  if (got.dtype() != want.dtype())
+    return fmt::format("dtype {} instead of {}", name_of(got.dtype()), name_of(want.dtype()));
+  if (got.shape() != want.shape())
+    return fmt::format("shape {} instead of {}", text(Shape(got.shape().begin(), got.shape().end())),
+                       text(Shape(want.shape().begin(), want.shape().end())));
+  if (!is_float(want.dtype())) {
+    for (int64_t i = 0; i < want.size(); ++i)
+      if (got.integer(i) != want.integer(i))
+        return fmt::format("element {} is {} instead of {}", i, got.integer(i), want.integer(i));
+    return "";
+  }
+  const DType t = want.dtype();
+  const double base = t == DType::kF64 ? 1e-9 : t == DType::kF16 ? 2e-3 : t == DType::kBF16 ? 1.6e-2 : 1e-4;
+  const double relative = tolerance.relative < 0 ? base : tolerance.relative,
+               of_max = tolerance.of_max < 0 ? (t == DType::kF32 ? 1e-5 : base) : tolerance.of_max;
+  double top = 0;
+  for (int64_t i = 0; i < want.size(); ++i)
+    if (std::isfinite(want.real(i))) top = std::max(top, std::fabs(want.real(i)));
+  int64_t worst = -1;
+  double excess = 0;
+  for (int64_t i = 0; i < want.size(); ++i) {
+    const double a = got.real(i), b = want.real(i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    const double over = std::isfinite(a) && std::isfinite(b)
+                            ? std::fabs(a - b) - relative * std::fabs(b) - of_max * top
+                            : std::numeric_limits<double>::infinity();
+    if (over > excess) excess = over, worst = i;
+  }
+  if (worst < 0) return "";
+  return fmt::format("element {} of {} is {} instead of {} (largest {})", worst, want.size(), got.real(worst),
+                     want.real(worst), top);
+}
+
+void GeneratedBatch::add(const std::string& name, std::unique_ptr<Graph> graph,
+                         std::vector<DataSet> data_sets, Tolerance tolerance) {
+  for (DataSet& d : data_sets)
+    if (d.expected.empty() && d.status == 0) d.expected = evaluate(*graph, d.inputs);
+  models_.push_back({name, std::move(graph), std::move(data_sets), tolerance});
+}
+
+namespace {
+
+void put(std::ostream& f, int64_t v) { f.write(reinterpret_cast<const char*>(&v), 8); }
+void put(std::ostream& f, const Tensor& t) {
+  put(f, t.rank());
+  for (int64_t d : t.shape()) put(f, d);
+  put(f, t.bytes());
+  f.write(reinterpret_cast<const char*>(t.data()), t.bytes());
+}
+int64_t take(std::istream& f) {
+  int64_t v = -1;
+  f.read(reinterpret_cast<char*>(&v), 8);
+  return v;
+}
+
+// The driver's function for one model: all its data sets.
+std::string driver_case(const Graph& g, const std::string& id, size_t data_sets) {
+  Printer p;
+  p.line("[[maybe_unused]] void run_{}(Files& f) {{", id);
+  p.line("for (int set = 0; set < {}; ++set) {{", data_sets);
+  p.line("{0}_inputs in{{}};", id);
+  p.line("{0}_outputs out{{}};", id);
+  const auto ins = members_of(g.inputs), outs = members_of(g.outputs);
+  for (size_t i = 0; i < ins.size(); ++i) {
+    const Member& m = ins[i];
+    p.line("Input x{};", i);
+    p.line("f.tensor(x{}, sizeof *in.{});", i, m.name);
+    p.line("in.{0} = static_cast<decltype(in.{0})>(static_cast<const void*>(x{1}.bytes->data()));", m.name,
+           i);
+    if (m.dynamic)
+      p.line("for (size_t d = 0; d < x{0}.dims.size(); ++d) in.{1}_dims[d] = x{0}.dims[d];", i, m.name);
+  }
+  // The names of the macros as the header makes them.
+  Names macros;
+  for (const char* taken : {"ARENA_BYTES", "WEIGHTS_BYTES", "STACK_BYTES"}) macros.reserve(taken);
+  for (const Member& m : ins) macros.unique(upper(m.name) + "_MAX_BYTES");
+  for (size_t i = 0; i < outs.size(); ++i) {
+    const Member& m = outs[i];
+    p.line("Guarded y{}({}_{}, sizeof *out.{});", i, upper(id), macros.unique(upper(m.name) + "_MAX_BYTES"),
+           m.name);
+    p.line("out.{0} = static_cast<decltype(out.{0})>(static_cast<void*>(y{1}.data()));", m.name, i);
+  }
+  p.line("Guarded arena({}_ARENA_BYTES, 0);", upper(id));
+  p.line("f.put({}_run(&in, &out, arena.data()));", id);
+  std::string intact = "arena.intact()";
+  for (size_t i = 0; i < ins.size(); ++i) intact += fmt::format(" && x{0}.bytes->intact() && same(x{0})", i);
+  for (size_t i = 0; i < outs.size(); ++i) intact += fmt::format(" && y{}.intact()", i);
+  p.line("f.put({} ? 1 : 0);", intact);
+  for (size_t i = 0; i < outs.size(); ++i) {
+    const Member& m = outs[i];
+    const Shape& s = m.value->type.shape;
+    p.line("f.put({});", s.size());
+    for (size_t d = 0; d < s.size(); ++d)
+      p.line("f.put({});", m.dynamic ? fmt::format("out.{}_dims[{}]", m.name, d) : s[d].text());
+    p.line("f.put(static_cast<int64_t>(y{}.size));", i);
+    p.line(
+        "f.out.write(reinterpret_cast<const char*>(y{0}.data()), static_cast<std::streamsize>(y{0}.size));",
+        i);
+  }
+  p.line("}}");
+  p.line("}}");
+  return p.text();
+}
+
+std::string driver_text(const std::vector<std::string>& ids, const std::string& cases) {
+  std::string s;
+  for (const std::string& id : ids) s += fmt::format("#include \"{}.h\"\n", id);
+  s += kDriverHead + cases;
+  s += "}  // namespace\n\nint main(int argc, char** argv) {\n  if (argc != 4) return 2;\n  Files f;\n"
+       "  f.in.open(argv[2], std::ios::binary);\n  f.out.open(argv[3], std::ios::binary);\n"
+       "  const std::string model = argv[1];\n";
+  for (const std::string& id : ids) s += fmt::format("  if (model == \"{0}\") run_{0}(f);\n", id);
+  return s + "  f.out.close();\n  return f.in && f.out ? 0 : 3;\n}\n";
+}
+
+std::string check_outputs(const fs::path& file, const Graph& g, const std::vector<DataSet>& data,
+                          Tolerance tolerance) {
+  std::ifstream f(file, std::ios::binary);
+  for (size_t set = 0; set < data.size(); ++set) {
+    const std::string where = data.size() > 1 ? fmt::format("data set {}: ", set) : "";
+    const int64_t status = take(f), intact = take(f);
+    if (status != data[set].status)
+      return fmt::format("{}status {} instead of {}", where, status, data[set].status);
+    if (intact != 1) return where + "wrote outside the outputs and the arena";
+    for (size_t i = 0; i < g.outputs.size(); ++i) {
+      std::vector<int64_t> dims(static_cast<size_t>(std::max<int64_t>(take(f), 0)));
+      for (int64_t& d : dims) d = take(f);
+      const int64_t bytes = take(f);
+      std::string content(static_cast<size_t>(std::max<int64_t>(bytes, 0)), '\0');
+      f.read(content.data(), static_cast<std::streamsize>(content.size()));
+      if (!f) return where + "the program's file is too short";
+      if (status != 0) continue;
+      const Tensor& want = data[set].expected[i];
+      const std::string output = fmt::format("{}output {} ({}): ", where, i, g.outputs[i]->name);
+      if (dims != want.shape())
+        return fmt::format("{}shape {} instead of {}", output, text(Shape(dims.begin(), dims.end())),
+                           text(Shape(want.shape().begin(), want.shape().end())));
+      if (want.bytes() > bytes) return output + "larger than its bound";
+      Tensor got(g.outputs[i]->type.dtype, dims);
+      if (got.bytes() > 0) std::memcpy(got.mutable_data(), content.data(), static_cast<size_t>(got.bytes()));
+      const std::string what = difference(got, want, tolerance);
+      if (!what.empty()) return output + what;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions& o) {
+  std::vector<Result> results;
+  for (const Model& m : models_) results.push_back({m.name, "", "", o.run ? cannot_run(target, o) : ""});
+  if (results.empty() || !results[0].skipped.empty()) return results;
+  Folder folder;
+  const Compiler c = compiler_for(target, o);
+  std::vector<std::unique_ptr<Graph>> graphs;
+  std::vector<std::string> commands, ids;
+  std::vector<size_t> built;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    const std::string id = fmt::format("m{}", i);
+    graphs.push_back(models_[i].graph->clone());
+    try {
+      separate_outputs(*graphs[i]);
+      WeightStore store;
+      const Plan plan = make_plan(*graphs[i], target, store);
+      BundleOptions b;
+      b.name = id;
+      b.model_file = "test.onnx";
+      b.model_hash = std::string(64, '0');
+      b.command = "test.onnx";
+      write_bundle(make_bundle(*graphs[i], plan, target, store, b), folder.path);
+    } catch (const Refusal& r) {
+      for (const std::string& p : r.problems)
+        results[i].refused += (results[i].refused.empty() ? "" : "\n") + p;
+      continue;
+    }
+    const std::string warnings =
+        o.warnings_as_errors ? " -Wall -Wextra -Wconversion -Werror" : " -Wall -Wextra";
+    commands.push_back(
+        fmt::format("{0}{1} -c {2}.cpp -o {2}.o > {2}.log 2>&1 && {0} -c {2}_weights.S -o "
+                    "{2}_weights.o >> {2}.log 2>&1",
+                    c.command, warnings, id));
+    built.push_back(i);
+  }
+  const std::vector<int> compiled = run_all(folder.path, commands);
+  std::string cases;
+  for (size_t k = 0; k < built.size(); ++k) {
+    const size_t i = built[k];
+    const std::string id = fmt::format("m{}", i);
+    const std::string object = (folder.path / id).string();
+    if (compiled[k] != 0)
+      results[i].error = "does not compile: " + first_lines(read_file(object + ".log"));
+    else if (!o.sanitize && forbidden_symbol(object + ".o", target) != "")
+      results[i].error = forbidden_symbol(object + ".o", target);
+    else if (!o.sanitize && greatest_frame(object + ".su") > 16384)
+      results[i].error = fmt::format("a stack frame of {} bytes", greatest_frame(object + ".su"));
+    if (!results[i].error.empty()) continue;
+    ids.push_back(id);
+    cases += driver_case(*graphs[i], id, models_[i].data.size());
+  }
+  auto finish = [&] {
+    for (Result& r : results)
+      if (!r.error.empty()) {
+        r.error += " [" + folder.path.string() + "]";
+        folder.keep = true;
+      }
+    return results;
+  };
+  if (!o.run || ids.empty()) return finish();
+
+  std::ofstream(folder.path / "driver.cpp") << driver_text(ids, cases);
+  std::string link = c.command + " driver.cpp";
+  for (const std::string& id : ids) link += fmt::format(" {0}.o {0}_weights.o", id);
+  const int linked = run_all(folder.path, {link + " -o driver > driver.log 2>&1"})[0];
+  std::vector<std::string> runs;
+  for (const std::string& id : ids) {
+    std::ofstream f(folder.path / (id + ".in"), std::ios::binary);
+    for (const DataSet& d : models_[std::stoul(id.substr(1))].data)
+      for (const Tensor& t : d.inputs) put(f, t);
+    runs.push_back(fmt::format("{1}./driver {0} {0}.in {0}.out > {0}.log 2>&1", id, c.launcher));
+  }
+  std::vector<int> ran;
+  if (linked == 0) ran = run_all(folder.path, runs);
+  for (size_t k = 0; k < ids.size(); ++k) {
+    const size_t i = std::stoul(ids[k].substr(1));
+    if (linked != 0)
+      results[i].error = "the driver does not build: " + first_lines(read_file(folder.path / "driver.log"));
+    else if (ran[k] != 0)
+      results[i].error = fmt::format("the program ends with status {}: {}", ran[k],
+                                     first_lines(read_file(folder.path / (ids[k] + ".log"))));
+    else
+      results[i].error =
+          check_outputs(folder.path / (ids[k] + ".out"), *graphs[i], models_[i].data, models_[i].tolerance);
+  }
+  return finish();
+}
+
+void expect_good(const std::vector<Result>& results, const std::string& what) {
+  for (const Result& r : results) {
+    if (!r.skipped.empty()) GTEST_SKIP() << what << ": " << r.skipped;
+    EXPECT_EQ(r.refused, "") << what << " " << r.name << ": refused";
+    EXPECT_EQ(r.error, "") << what << " " << r.name;
+  }
+}
+
+}  // namespace sinter

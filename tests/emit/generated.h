@@ -1,0 +1,84 @@
+// Runs generated code: graphs become bundles, bundles one program, and what it writes is compared with the
+// interpreter.
+//
+//   GeneratedBatch batch;
+//   batch.add("softmax", std::move(graph), {{x}});
+//   expect_good(batch.run(*find_target("avx512")));
+//
+// Every model is a translation unit of its own, compiled with all warnings as errors. The program gives each
+// run an arena filled with garbage and checks that no byte beside the arena and the outputs has changed. The
+// objects must hold no allocation, no input or output and no mutable globals, and no function of them may use
+// more than 16 KiB of stack. A model that crashes takes no other one with it.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "targets/target.h"
+
+namespace sinter {
+
+struct DataSet {
+  std::vector<Tensor> inputs;    // in order of graph.inputs
+  std::vector<Tensor> expected;  // empty: what evaluate() says of the graph as given
+  int status = 0;                // what the run must return; with another code than 0 nothing is compared
+};
+
+// |got - want| <= relative * |want| + of_max * max|want|; bits must match for integers and bool. Negative:
+// by dtype (float32 1e-4 and 1e-5, float64 1e-9, float16 2e-3, bfloat16 1.6e-2).
+struct Tolerance {
+  double relative = -1, of_max = -1;
+};
+
+struct BuildOptions {
+  bool sanitize = false;  // AddressSanitizer and UndefinedBehaviorSanitizer
+  bool clang = false;     // clang++ instead of g++; not for aarch64
+  std::string flags = "-O1";
+  bool warnings_as_errors = true;
+  bool run = true;  // else only compiled and its objects checked
+};
+
+struct Result {
+  std::string name;
+  std::string refused;  // why no code was generated; empty where it was
+  std::string error;    // the first thing that is wrong: compilation, objects, status, guards or values
+  std::string skipped;  // why nothing was run on this machine
+  bool good() const { return refused.empty() && error.empty() && skipped.empty(); }
+};
+
+class GeneratedBatch {
+ public:
+  // `graph` is typed and may have been through any passes; a DataSet that is only inputs converts.
+  void add(const std::string& name, std::unique_ptr<Graph> graph, std::vector<DataSet> data_sets,
+           Tolerance tolerance = {});
+  // The bundles are made anew for each call, so one batch serves several targets.
+  std::vector<Result> run(const Target& target, const BuildOptions& options = {});
+  size_t size() const { return models_.size(); }
+
+ private:
+  struct Model {
+    std::string name;
+    std::unique_ptr<Graph> graph;
+    std::vector<DataSet> data;
+    Tolerance tolerance;
+  };
+  std::vector<Model> models_;
+};
+
+// Every result is good; skips the running test, saying why, where nothing could be run.
+void expect_good(const std::vector<Result>& results, const std::string& what = "");
+
+// Why this machine cannot build and run code for the target; empty where it can.
+std::string cannot_run(const Target& target, const BuildOptions& options = {});
+
+// What an object of net code must not have: its first symbol that allocates, reads or writes files, throws or
+// is mutable data. Empty where there is none.
+std::string forbidden_symbol(const std::string& object, const Target& target);
+// The greatest stack frame of a .su file (-fstack-usage), in bytes; frames of unbounded size count as 2^62.
+int64_t greatest_frame(const std::string& su_file);
+
+// The first difference between two tensors; empty where there is none.
+std::string difference(const Tensor& got, const Tensor& want, Tolerance tolerance = {});
+
+}  // namespace sinter
