@@ -9,7 +9,9 @@ std::string loop_text(const std::string& v, const std::string& end) {
 }
 
 namespace {
-bool is_sum(const std::string& s) { return s.find(" + ") != std::string::npos || s.find(" - ") != std::string::npos; }
+bool is_sum(const std::string& s) {
+  return s.find(" + ") != std::string::npos || s.find(" - ") != std::string::npos;
+}
 }  // namespace
 
 std::string times(const std::string& a, const std::string& b) {
@@ -46,13 +48,14 @@ void close_columns(LayerWriter& w, const Dim& n, int vectors, const std::string&
     const int64_t count = n.value(), wide = count / (int64_t{vectors} * lanes) * vectors * lanes,
                   whole = count / lanes * lanes;
     if (vectors > 1 && wide > 0)
-      w.out.line("for (std::int64_t c = 0; c < {}; c += {} * kLanes) {}(Int<{}>(), c, kLanes);", wide, vectors,
-                 name, vectors);
+      w.out.line("for (std::int64_t c = 0; c < {}; c += {} * kLanes) {}(Int<{}>(), c, kLanes);", wide,
+                 vectors, name, vectors);
     const int64_t from = vectors > 1 ? wide : 0;
     if (whole - from == lanes)
       w.out.line("{}(Int<1>(), {}, kLanes);", name, from);
     else if (whole > from)
-      w.out.line("for (std::int64_t c = {}; c < {}; c += kLanes) {}(Int<1>(), c, kLanes);", from, whole, name);
+      w.out.line("for (std::int64_t c = {}; c < {}; c += kLanes) {}(Int<1>(), c, kLanes);", from, whole,
+                 name);
     if (whole < count) w.out.line("{}(Int<1>(), {}, {});", name, whole, count - whole);
     return;
   }

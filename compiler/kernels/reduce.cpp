@@ -76,14 +76,15 @@ class Writer {
       case Fold::kL2:
       case Fold::kSumSquare: return fmt::format("fma({1}, {1}, {0})", acc, v);
       case Fold::kLogSumExp: return fmt::format("add({}, exp(sub({}, top)))", acc, v);
-      case Fold::kLp: return fmt::format("add({}, pow(abs({}), {}))", acc, v, wrap(splat, float_literal(r_.p)));
+      case Fold::kLp:
+        return fmt::format("add({}, pow(abs({}), {}))", acc, v, wrap(splat, float_literal(r_.p)));
       default: return fmt::format("add({}, {})", acc, v);
     }
   }
   // Two accumulators made one.
   std::string join(const std::string& a, const std::string& b) const {
-    const char* word = r_.fold == Fold::kMax   ? "max_nan"
-                       : r_.fold == Fold::kMin ? "min_nan"
+    const char* word = r_.fold == Fold::kMax    ? "max_nan"
+                       : r_.fold == Fold::kMin  ? "min_nan"
                        : r_.fold == Fold::kProd ? "mul"
                                                 : "add";
     return fmt::format("{}({}, {})", word, a, b);
@@ -91,9 +92,10 @@ class Writer {
   std::string last(const std::string& acc, const std::string& splat) const {
     switch (r_.fold) {
       case Fold::kMean:
-        return fmt::format("div({}, {})", acc,
-                           wrap(splat, count_.is_static() ? float_literal(static_cast<double>(count_.value()))
-                                                          : fmt::format("static_cast<float>({})", w_.dim(count_))));
+        return fmt::format(
+            "div({}, {})", acc,
+            wrap(splat, count_.is_static() ? float_literal(static_cast<double>(count_.value()))
+                                           : fmt::format("static_cast<float>({})", w_.dim(count_))));
       case Fold::kL2: return fmt::format("sqrt({})", acc);
       case Fold::kLogSum: return fmt::format("log({})", acc);
       case Fold::kLogSumExp: return fmt::format("add(log({}), top)", acc);
@@ -134,7 +136,8 @@ class Writer {
   std::vector<std::string> out_index(const std::string& c = "") const {
     std::vector<std::string> index(w_.node.outputs[0]->type.shape.size(), "0");
     for (size_t g = 0; g < groups_.size(); ++g)
-      if (!groups_[g].marked) index[static_cast<size_t>(r_.out_axes[groups_[g].axes.back()])] = index_of(g, c);
+      if (!groups_[g].marked)
+        index[static_cast<size_t>(r_.out_axes[groups_[g].axes.back()])] = index_of(g, c);
     return index;
   }
   std::string index_of(size_t g, const std::string& c) const {
@@ -177,7 +180,8 @@ class Writer {
       w_.out.line("for (; i + 4 * kLanes <= {}; i += 4 * kLanes) {{", end);
       top_splat(true);
       for (int k = 0; k < 4; ++k)
-        step_line(fmt::format("s{}", k), k == 0 ? from + " + i" : fmt::format("{} + i + {} * kLanes", from, k));
+        step_line(fmt::format("s{}", k),
+                  k == 0 ? from + " + i" : fmt::format("{} + i + {} * kLanes", from, k));
       w_.out.line("}}");
     }
     if (one) {
@@ -195,8 +199,8 @@ class Writer {
     close(opened);
     if (!one) return;
     const std::string all = four ? fold.join(fold.join("s0", "s1"), fold.join("s2", "s3")) : "s0";
-    const std::string lanes_joined = fold.r_.fold == Fold::kMax   ? fmt::format("hmax({})", all)
-                                     : fold.r_.fold == Fold::kMin ? fmt::format("hmin({})", all)
+    const std::string lanes_joined = fold.r_.fold == Fold::kMax    ? fmt::format("hmax({})", all)
+                                     : fold.r_.fold == Fold::kMin  ? fmt::format("hmin({})", all)
                                      : fold.r_.fold == Fold::kProd ? fmt::format("product_of_lanes({})", all)
                                                                    : fmt::format("hsum({})", all);
     if (fold.r_.fold == Fold::kProd) w_.include("sinter/lanes.h");
@@ -325,7 +329,8 @@ class Writer {
   }
   std::string plain_identity(const std::string& acc) const {
     const bool real = is_float(type_);
-    const std::string limits = fmt::format("std::numeric_limits<{}>", real ? acc : std::string(cpp_name(type_)));
+    const std::string limits =
+        fmt::format("std::numeric_limits<{}>", real ? acc : std::string(cpp_name(type_)));
     if (r_.fold == Fold::kMax) return real ? "-" + limits + "::infinity()" : limits + "::min()";
     if (r_.fold == Fold::kMin) return real ? limits + "::infinity()" : limits + "::max()";
     return r_.fold == Fold::kProd ? "1" : "0";

@@ -45,14 +45,13 @@ TEST(Generated, CatchesWrongValuesStatusAndRefusals) {
   batch.add("values", s.graph().clone(), {{{x}, {y}}});
   batch.add("status", s.graph().clone(), {{{x}, {}, 5}});
   Sheet text;
-  Value* v = text.graph().add_value("x", {DType::kComplex64, {Dim(2)}});
-  Value* w = text.graph().add_value("y", {DType::kComplex64, {Dim(2)}});
+  Value* v = text.graph().add_value("x", {DType::kString, {Dim(2)}});
+  Value* w = text.graph().add_value("y", {DType::kString, {Dim(2)}});
   text.graph().inputs = {v};
   text.graph().outputs = {w};
   text.graph().add_node(find_op("", "Identity"), "id", {v}, {w});
   batch.add("refused", text.graph().clone(), {{{}, {Tensor(DType::kF32, {1})}}});
   const auto r = batch.run(target("scalar"));
-  EXPECT_NE(r[0].error.find("element 0 is -0 instead of -1"), 0u);
   EXPECT_NE(r[0].error.find("element 0 of 4 is 0 instead of -1"), std::string::npos) << r[0].error;
   EXPECT_NE(r[1].error.find("status 0 instead of 5"), std::string::npos) << r[1].error;
   EXPECT_NE(r[2].refused, "");
