@@ -35,6 +35,7 @@ class Code {
     p_.line("using namespace sinter::{};", target_.isa);
     p_.blank();
     p_.line("namespace {{");
+    p_.line("using sinter::{}::abs;  // the C library has one for every type as well", target_.isa);
     p_.blank();
     Printer functions;
     for (size_t i = 0; i < plan_.layers.size(); ++i)

@@ -199,15 +199,22 @@ class Writer {
     close(opened);
     if (!one) return;
     const std::string all = four ? fold.join(fold.join("s0", "s1"), fold.join("s2", "s3")) : "s0";
-    const std::string lanes_joined = fold.r_.fold == Fold::kMax    ? fmt::format("hmax({})", all)
-                                     : fold.r_.fold == Fold::kMin  ? fmt::format("hmin({})", all)
-                                     : fold.r_.fold == Fold::kProd ? fmt::format("product_of_lanes({})", all)
-                                                                   : fmt::format("hsum({})", all);
-    if (fold.r_.fold == Fold::kProd) w_.include("sinter/lanes.h");
+    if (fold.r_.fold == Fold::kProd) {
+      if (!tail) w_.out.line("float {} = 1.0f;", result);
+      w_.out.line("float lanes[kLanes];");
+      w_.out.line("store(lanes, {});", all);
+      w_.out.line("for (const float v : lanes) {0} = mul({0}, v);", result);
+      return;
+    }
+    const std::string joined = fmt::format("{}({})",
+                                           fold.r_.fold == Fold::kMax   ? "hmax"
+                                           : fold.r_.fold == Fold::kMin ? "hmin"
+                                                                        : "hsum",
+                                           all);
     if (tail)
-      w_.out.line("{0} = {1};", result, fold.join(result, lanes_joined));
+      w_.out.line("{} = {};", result, fold.join(result, joined));
     else
-      w_.out.line("const float {} = {};", result, lanes_joined);
+      w_.out.line("const float {} = {};", result, joined);
   }
 
   void rows() {
@@ -254,7 +261,11 @@ class Writer {
       w_.out.line("SINTER_UNROLL");
       w_.out.line("for (int v = 0; v < kVectors; ++v) {}[v] = splat({});", s, fold.identity());
       std::string from = at;
-      const int loops = open(true, groups_.size(), from);
+      int loops = open(true, groups_.size(), from);
+      if (loops == 0) {  // nothing is reduced: a block of its own all the same
+        w_.out.line("{{");
+        loops = 1;
+      }
       w_.out.line("const float* const from = {} + c;", from);
       w_.out.line("SINTER_UNROLL");
       w_.out.line("for (int v = 0; v < kVectors; ++v) {{");
