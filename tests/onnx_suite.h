@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -24,7 +25,11 @@ namespace suite {
 
 namespace fs = std::filesystem;
 
-inline fs::path root() { return "/usr/share/libonnx-testdata/data"; }
+// SINTER_ONNX_TESTDATA names another folder of the same form, such as a newer ONNX's data.
+inline fs::path root() {
+  const char* other = std::getenv("SINTER_ONNX_TESTDATA");
+  return other ? other : "/usr/share/libonnx-testdata/data";
+}
 
 // The tests of a category (node, simple, pytorch-converted, pytorch-operator), by name; none where the
 // package isn't installed.
@@ -61,6 +66,12 @@ inline std::vector<DataSet> data_sets(const fs::path& test) {
 struct Tolerance {
   double relative = 1e-3, absolute = 1e-7;
 };
+// Two steps of a short float are more than 1e-3.
+inline Tolerance widened(Tolerance t, DType dtype) {
+  if (dtype == DType::kF16) t.relative = std::max(t.relative, 2.0 / 1024);
+  if (dtype == DType::kBF16) t.relative = std::max(t.relative, 2.0 / 128);
+  return t;
+}
 
 // What differs first, or an empty string. dtype and shape are exact; NaN equals NaN; infinities and integers
 // are exact.
@@ -70,6 +81,7 @@ inline std::string difference(const Tensor& got, const Tensor& want, Tolerance t
   };
   if (got.dtype() != want.dtype() || got.shape() != want.shape())
     return type(got) + " instead of " + type(want);
+  tolerance = widened(tolerance, got.dtype());
   const bool real = is_float(got.dtype());
   const bool known = real || is_integer(got.dtype()) || got.dtype() == DType::kBool;
   if (!known) return got.same_bits(want) ? "" : "other bits";
@@ -135,6 +147,10 @@ inline std::string join(const Refusal& r) {
 inline const std::map<std::string, std::string>& broken_data() {
   static const std::map<std::string, std::string> table = {
       {"test_cast_FLOAT_to_BFLOAT16", "its data are cut off, not rounded to nearest"},
+      {"test_resize_downsample_scales_linear_align_corners",
+       "its output is 2.4 pixels wide; we take the 2 it has"},
+      {"test_resize_downsample_scales_cubic_align_corners",
+       "its output is 3.2 pixels wide; we take the 3 it has"},
       {"test_castlike_FLOAT_to_BFLOAT16", "input like has another shape than the model says"},
       {"test_castlike_BFLOAT16_to_FLOAT", "input like has another shape than the model says"},
       {"test_castlike_FLOAT_to_BFLOAT16_expanded", "input like has another shape than the model says"},
