@@ -32,15 +32,19 @@ std::optional<int64_t> single_axis(const Node& n) {
   return std::nullopt;
 }
 
-// Dropping these axes leaves the others in their old order, permuted or not.
-bool keeps_order(const Perm& perm, const std::vector<int64_t>& dropped) {
-  int64_t last = -1;
-  for (int64_t p : perm) {
-    if (std::count(dropped.begin(), dropped.end(), p)) continue;
-    if (p < last) return false;
-    last = p;
+// The role of an output that lost (or, `dropped` being axes of the output, an input that lacks) these axes of
+// a tensor of `rank`: what is left comes in its old order, or permuted, or in no order that has a name.
+std::optional<Role> role_without(const Arrangement& a, size_t rank, const std::vector<int64_t>& dropped) {
+  std::vector<int64_t> left, order;
+  for (size_t i = 0; i < rank; ++i)
+    if (!std::count(dropped.begin(), dropped.end(), static_cast<int64_t>(i)))
+      left.push_back(static_cast<int64_t>(i));
+  for (int64_t p : a.perm(rank)) {
+    const auto at = std::find(left.begin(), left.end(), p);
+    if (at != left.end()) order.push_back(at - left.begin());
   }
-  return true;
+  if (is_identity(order)) return Role::kAsIs;
+  return order == a.perm(order.size()) ? std::optional(Role::kPermuted) : std::nullopt;
 }
 
 std::optional<std::vector<int64_t>> normal_axes(const Value* v, size_t rank) {
@@ -78,9 +82,14 @@ bool is_elementwise(const Node& n) {
   return n.op->expr && !n.epilogue && n.outputs.size() == 1 && n.outputs[0] && n.bodies.empty();
 }
 
-std::optional<Roles> elementwise_roles(const Node& n, size_t rank) {
-  if (n.outputs[0]->type.shape.size() != rank) return std::nullopt;
+std::optional<Roles> elementwise_roles(const Node& n, const Arrangement& a) {
+  const size_t rank = n.outputs[0]->type.shape.size();
+  if (!a.concerns(rank)) return std::nullopt;
   Roles r{{}, {Role::kPermuted}};
+  if (is_op(&n, "CastLike")) {  // the second input gives its type only
+    r.in = {Role::kPermuted, Role::kAsIs};
+    return r;
+  }
   for (const Value* v : n.inputs) {
     if (!v || v->type.shape.empty())
       r.in.push_back(Role::kAsIs);
@@ -88,6 +97,38 @@ std::optional<Roles> elementwise_roles(const Node& n, size_t rank) {
       r.in.push_back(v->type.shape.size() == rank && !v->data ? Role::kPermuted : Role::kAligned);
   }
   return r;
+}
+
+// A reduction's axes, all of them where none are given; null: not known, or nothing is reduced.
+std::optional<std::vector<int64_t>> reduced_axes(const Node& n, size_t rank) {
+  if (n.input(1)) {
+    const auto axes = normal_axes(n.input(1), rank);
+    if (!axes || !axes->empty()) return axes;
+  }
+  if (n.attributes.integer("noop_with_empty_axes", 0) != 0) return std::nullopt;
+  std::vector<int64_t> all(rank);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+// Unsqueeze: its input is its output without the new axes, in either order.
+std::optional<Roles> unsqueeze_roles(const Node& n, const Arrangement& a) {
+  const size_t rank = n.outputs[0]->type.shape.size();
+  const auto axes = normal_axes(n.input(1), rank);
+  if (!axes || !a.concerns(rank)) return std::nullopt;
+  const auto in = role_without(a, rank, *axes);
+  if (!in) return std::nullopt;
+  return Roles{{*in, Role::kAsIs}, {Role::kPermuted}};
+}
+
+// A Reshape of [N, C, S..] to [N, C, T..], or of [N, S.., C] to [N, T.., C]: the same on permuted tensors.
+bool keeps_moved_axis(const Node& n, const Arrangement& a) {
+  const Shape &in = n.inputs[0]->type.shape, &out = n.outputs[0]->type.shape;
+  if (a.moved_axis(in.size()) < 0 || !a.concerns(in.size()) || !a.concerns(out.size())) return false;
+  const Dim &from = in[static_cast<size_t>(a.moved_axis(in.size()))],
+            &to = out[static_cast<size_t>(a.moved_axis(out.size()))];
+  return in[0] == out[0] && from == to &&
+         reshape_target(permuted(in, a.perm(in.size())), permuted(out, a.perm(out.size())));
 }
 
 bool resizable(const Node& n) {
@@ -115,6 +156,12 @@ Value* per_axis(Graph& g, const Value& v, const Perm& perm, size_t halves) {
   return g.add_constant(v.name + "/permuted", std::move(t));
 }
 
+void become_reshape(Graph& g, Node& n, const std::vector<int64_t>& target) {
+  n.op = find_op("", "Reshape");
+  n.attributes = {};
+  g.set_input(&n, 1, constant_integers(g, n.name + "/shape", target));
+}
+
 // Rows of a [K, M] matrix in the order that [C, H, W], permuted, flattens to.
 Tensor permuted_rows(const Tensor& w, const Shape& in, const Perm& perm) {
   std::vector<int64_t> shape = static_dims(Shape(in.begin() + 1, in.end())), order;
@@ -126,7 +173,38 @@ Tensor permuted_rows(const Tensor& w, const Shape& in, const Perm& perm) {
 
 }  // namespace
 
-bool wants_channels_last(const Node& n) {
+Arrangement Arrangement::of(std::vector<int64_t> perm) {
+  Arrangement a;
+  a.perm_ = std::move(perm);
+  return a;
+}
+Arrangement Arrangement::channels_last() {
+  Arrangement a;
+  a.kind_ = Kind::kLast;
+  return a;
+}
+Arrangement Arrangement::channels_first() {
+  Arrangement a;
+  a.kind_ = Kind::kFirst;
+  return a;
+}
+
+Perm Arrangement::perm(size_t rank) const {
+  if (kind_ == Kind::kOne) return rank == perm_.size() ? perm_ : Perm{};
+  if (rank < 3) return {};
+  Perm p(rank);
+  std::iota(p.begin(), p.end(), 0);
+  std::rotate(p.begin() + 1, p.begin() + 2, p.end());
+  return kind_ == Kind::kLast ? p : inverse(p);
+}
+
+int64_t Arrangement::moved_axis(size_t rank) const {
+  return kind_ == Kind::kOne ? -1 : kind_ == Kind::kLast ? 1 : static_cast<int64_t>(rank) - 1;
+}
+
+bool is_convolution(const Node& n) { return is_op(&n, "Conv") || is_op(&n, "ConvTranspose"); }
+
+bool has_channels_last_form(const Node& n) {
   static const char* const kOps[] = {"Conv",   "ConvTranspose",     "MaxPool",       "AveragePool",
                                      "LpPool", "GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization",
                                      "LRN",    "DepthToSpace",      "SpaceToDepth"};
@@ -138,83 +216,145 @@ bool wants_channels_last(const Node& n) {
          n.attributes.integer("channels_last", 0) == 0;
 }
 
-std::vector<int64_t> channels_last_perm(size_t rank) {
-  std::vector<int64_t> p(rank);
-  std::iota(p.begin(), p.end(), 0);
-  std::rotate(p.begin() + 1, p.begin() + 2, p.end());
-  return p;
-}
-
-std::optional<Roles> roles_if_permuted(const Graph& g, const Node& n, const Perm& perm) {
-  const size_t rank = perm.size();
+std::optional<Roles> roles_if_permuted(const Graph& g, const Node& n, const Arrangement& a) {
   if (n.epilogue || !n.bodies.empty() || n.outputs.empty() || n.inputs.empty() || !n.inputs[0])
     return std::nullopt;
-  if (is_elementwise(n)) return elementwise_roles(n, rank);
-  if (n.inputs[0]->type.shape.size() != rank) return std::nullopt;
-  Roles first{std::vector<Role>(n.inputs.size(), Role::kAsIs),
-              std::vector<Role>(n.outputs.size(), Role::kPermuted)};
-  first.in[0] = Role::kPermuted;
-  Roles ends = first;  // the result does not have those axes any more
-  std::fill(ends.out.begin(), ends.out.end(), Role::kAsIs);
+  if (is_elementwise(n)) return elementwise_roles(n, a);
+  const size_t rank = n.inputs[0]->type.shape.size();
   const auto is = [&](const char* name) { return is_op(&n, name); };
+  Roles same{std::vector<Role>(n.inputs.size(), Role::kAsIs),
+             std::vector<Role>(n.outputs.size(), Role::kPermuted)};
+  same.in[0] = Role::kPermuted;
+  const auto ends_as = [&](std::optional<Role> out) {
+    if (!out) return std::optional<Roles>();
+    Roles r = same;
+    std::fill(r.out.begin(), r.out.end(), *out);
+    return std::optional(r);
+  };
+  const auto same_if = [&](bool possible) { return possible ? std::optional(same) : std::nullopt; };
+  if (is("Unsqueeze") && n.has_output(0)) return unsqueeze_roles(n, a);
+  if (!a.concerns(rank)) return std::nullopt;
+  if (has_channels_last_form(n)) return same_if(a.is_channels_last());
   if (is("Concat")) {
-    std::fill(first.in.begin(), first.in.end(), Role::kPermuted);
-    return first;
+    std::fill(same.in.begin(), same.in.end(), Role::kPermuted);
+    return same;
   }
-  if (single_axis(n)) return first;
+  if (single_axis(n)) return same;
   if (is("ArgMax") || is("ArgMin")) {
-    if (n.attributes.integer("keepdims", 1) != 0) return first;
-    return keeps_order(perm, {normal(n.attributes.integer("axis", 0), rank)}) ? std::optional(ends)
-                                                                              : std::nullopt;
+    if (n.attributes.integer("keepdims", 1) != 0) return same;
+    return ends_as(role_without(a, rank, {normal(n.attributes.integer("axis", 0), rank)}));
   }
   if (is_reduction(n)) {
-    const auto axes = normal_axes(n.input(1), rank);
-    if (!axes || axes->empty()) return std::nullopt;
-    if (n.attributes.integer("keepdims", 1) != 0) return first;
-    return keeps_order(perm, *axes) ? std::optional(ends) : std::nullopt;
+    const auto axes = reduced_axes(n, rank);
+    if (!axes) return std::nullopt;
+    if (n.attributes.integer("keepdims", 1) != 0) return same;
+    return ends_as(role_without(a, rank, *axes));
   }
-  if (is("Slice")) return slice_axes(n, rank) ? std::optional(first) : std::nullopt;
-  if (is("Pad")) {
-    const bool known =
-        n.input(3) ? normal_axes(n.input(3), rank).has_value() : n.input(1) && n.input(1)->data;
-    return known ? std::optional(first) : std::nullopt;
-  }
-  if (is("Tile")) return n.input(1)->data ? std::optional(first) : std::nullopt;
-  if (is("CumSum")) return integers_of(n.input(1)) ? std::optional(first) : std::nullopt;
+  if (is("Slice")) return same_if(slice_axes(n, rank).has_value());
+  if (is("Pad"))
+    return same_if(n.input(3) ? normal_axes(n.input(3), rank).has_value() : n.input(1) && n.input(1)->data);
+  if (is("Tile")) return same_if(n.input(1)->data.has_value());
+  if (is("CumSum")) return same_if(integers_of(n.input(1)).has_value());
   if (is("Gather")) {
     const size_t indices = n.inputs[1]->type.shape.size();
-    if (indices == 1) return first;
-    const bool drops = indices == 0 && keeps_order(perm, {normal(n.attributes.integer("axis", 0), rank)});
-    return drops ? std::optional(ends) : std::nullopt;
+    if (indices == 1) return same;
+    if (indices > 1) return std::nullopt;
+    return ends_as(role_without(a, rank, {normal(n.attributes.integer("axis", 0), rank)}));
   }
-  if (is("Resize")) return resizable(n) ? std::optional(first) : std::nullopt;
-  if (is("Shape") && !n.attributes.has("start") && !n.attributes.has("end") && n.has_output(0)) return ends;
+  if (is("Resize")) return same_if(resizable(n));
+  if (is("Shape") && !n.attributes.has("start") && !n.attributes.has("end") && n.has_output(0))
+    return ends_as(Role::kAsIs);
   if (is("Squeeze")) {
     const auto axes = normal_axes(n.input(1), rank);
-    return axes && keeps_order(perm, *axes) ? std::optional(ends) : std::nullopt;
+    return axes ? ends_as(role_without(a, rank, *axes)) : std::nullopt;
   }
-  if ((is("Flatten") || is("Reshape")) && n.has_output(0) && perm[0] == 0 && feeds_constant_matrices(g, n))
-    return ends;
+  if ((is("Flatten") || is("Reshape")) && n.has_output(0)) {
+    if (a.perm(rank)[0] == 0 && feeds_constant_matrices(g, n)) return ends_as(Role::kAsIs);
+    if (keeps_moved_axis(n, a)) return same;
+  }
   return std::nullopt;
 }
 
-void permute_node(Graph& g, Node& n, const Perm& perm) {
-  const size_t rank = perm.size();
-  const Perm at = inverse(perm);  // old axis -> new axis
+namespace {
+
+void permute_resize(Graph& g, Node& n, const Perm& perm, const Perm& at) {
+  if (n.attributes.has("axes")) {
+    std::vector<int64_t> axes = n.attributes.integers("axes");
+    for (int64_t& a : axes) a = at[static_cast<size_t>(normal(a, perm.size()))];
+    n.attributes.set("axes", axes);
+    return;
+  }
+  for (size_t k : {size_t{2}, size_t{3}}) {
+    if (!n.input(k) || n.input(k)->type.shape[0].is(0)) continue;
+    if (n.input(k)->data) {
+      g.set_input(&n, k, per_axis(g, *n.input(k), perm, 1));
+      continue;
+    }
+    Value* sizes = g.add_value(n.name + "/sizes", n.input(k)->type);
+    Node* gather = g.add_node(find_op("", "Gather"), sizes->name,
+                              {n.input(k), constant_integers(g, n.name + "/order", perm)}, {sizes}, &n);
+    infer(g, *gather);
+    g.set_input(&n, k, sizes);
+  }
+}
+
+// Shape of the permuted tensor, then its entries back in order.
+void permute_shape(Graph& g, Node& n, const Perm& at) {
+  Value* y = n.outputs[0];
+  Value* own = g.add_value(n.name + "/permuted", y->type);
+  n.outputs[0] = own;
+  own->producer = &n;
+  y->producer = nullptr;
+  Node* gather = g.add_node(find_op("", "Gather"), y->name,
+                            {own, constant_integers(g, n.name + "/order", at)}, {y}, node_after(g, &n));
+  gather->sources = n.sources;
+}
+
+void permute_reshape(Graph& g, Node& n, const Arrangement& a) {
+  const Shape in = n.inputs[0]->type.shape, out = n.outputs[0]->type.shape;
+  const Shape from = permuted(in, a.perm(in.size()));
+  if (!feeds_constant_matrices(g, n)) {
+    const auto target = reshape_target(from, permuted(out, a.perm(out.size())));
+    SINTER_CHECK(target, "a Reshape can't be permuted");
+    become_reshape(g, n, *target);
+    return;
+  }
+  n.outputs[0]->origin.clear();  // its elements are in another order now
+  n.outputs[0]->perm.clear();
+  const std::vector<Node*> users = n.outputs[0]->users;
+  for (Node* u : users) {
+    const Value* w = u->inputs[1];
+    g.set_input(u, 1, g.add_constant(w->name + "/permuted", permuted_rows(*w->data, in, a.perm(in.size()))));
+  }
+  if (const auto target = reshape_target(from, out); is_op(&n, "Reshape") && target)
+    become_reshape(g, n, *target);
+}
+
+}  // namespace
+
+void permute_node(Graph& g, Node& n, const Arrangement& a) {
+  if (is_elementwise(n)) return;
   const auto is = [&](const char* name) { return is_op(&n, name); };
+  if (is("Unsqueeze")) {
+    const size_t rank = n.outputs[0]->type.shape.size();
+    remap_axes_input(g, n, 1, *normal_axes(n.inputs[1], rank), inverse(a.perm(rank)), DType::kI64);
+    return;
+  }
+  const size_t rank = n.inputs[0]->type.shape.size();
+  const Perm perm = a.perm(rank), at = inverse(perm);  // at: old axis -> new axis
   const auto moved = [&](int64_t axis) { return at[static_cast<size_t>(normal(axis, rank))]; };
-  if (wants_channels_last(n) && perm == channels_last_perm(rank)) {
+  if (has_channels_last_form(n)) {
     n.attributes.set("channels_last", int64_t{1});
   } else if (const auto axis = single_axis(n)) {
     n.attributes.set("axis", moved(*axis));
   } else if (is("ArgMax") || is("ArgMin") || is("Gather")) {
     n.attributes.set("axis", moved(n.attributes.integer("axis", 0)));
+  } else if (is("CumSum") && n.inputs[1]->type.shape.empty()) {
+    const int64_t axis = moved((*integers_of(n.inputs[1]))[0]);
+    g.set_input(&n, 1, g.add_constant(n.name + "/axis", Tensor::scalar(axis)));
   } else if (is_reduction(n) || is("CumSum") || is("Squeeze")) {
-    const auto axes = *normal_axes(n.inputs[1], rank);
-    if (n.inputs[1]->type.shape.empty())
-      g.set_input(&n, 1, g.add_constant(n.name + "/axis", Tensor::scalar(at[static_cast<size_t>(axes[0])])));
-    else
-      remap_axes_input(g, n, 1, axes, at, DType::kI64);
+    if (n.input(1) && !normal_axes(n.inputs[1], rank)->empty())
+      remap_axes_input(g, n, 1, *normal_axes(n.inputs[1], rank), at, DType::kI64);
   } else if (is("Slice")) {
     remap_axes_input(g, n, 3, *slice_axes(n, rank), at, n.inputs[1]->type.dtype);
   } else if (is("Pad")) {
@@ -224,41 +364,12 @@ void permute_node(Graph& g, Node& n, const Perm& perm) {
       g.set_input(&n, 1, per_axis(g, *n.inputs[1], perm, 2));
   } else if (is("Tile")) {
     g.set_input(&n, 1, per_axis(g, *n.inputs[1], perm, 1));
-  } else if (is("Resize") && n.attributes.has("axes")) {
-    std::vector<int64_t> axes = n.attributes.integers("axes");
-    for (int64_t& a : axes) a = moved(a);
-    n.attributes.set("axes", axes);
   } else if (is("Resize")) {
-    for (size_t k : {size_t{2}, size_t{3}}) {
-      if (!n.input(k) || n.input(k)->type.shape[0].is(0)) continue;
-      if (n.input(k)->data) {
-        g.set_input(&n, k, per_axis(g, *n.input(k), perm, 1));
-        continue;
-      }
-      Value* sizes = g.add_value(n.name + "/sizes", n.input(k)->type);
-      Node* gather = g.add_node(find_op("", "Gather"), sizes->name,
-                                {n.input(k), constant_integers(g, n.name + "/order", perm)}, {sizes}, &n);
-      infer(g, *gather);
-      g.set_input(&n, k, sizes);
-    }
-  } else if (is("Shape")) {  // of the permuted tensor; then back in order
-    Value* y = n.outputs[0];
-    Value* own = g.add_value(n.name + "/permuted", y->type);
-    n.outputs[0] = own;
-    own->producer = &n;
-    y->producer = nullptr;
-    Node* gather = g.add_node(find_op("", "Gather"), y->name,
-                              {own, constant_integers(g, n.name + "/order", at)}, {y}, node_after(g, &n));
-    gather->sources = n.sources;
+    permute_resize(g, n, perm, at);
+  } else if (is("Shape")) {
+    permute_shape(g, n, at);
   } else if (is("Flatten") || is("Reshape")) {
-    std::vector<Node*> users = n.outputs[0]->users;
-    const Shape in = n.inputs[0]->type.shape;  // still the original one: the caller sets inputs afterwards
-    for (Node* u : users) {
-      const Value* w = u->inputs[1];
-      g.set_input(u, 1, g.add_constant(w->name + "/permuted", permuted_rows(*w->data, in, perm)));
-    }
-    const auto target = reshape_target(permuted(in, perm), n.outputs[0]->type.shape);
-    if (is("Reshape") && target) g.set_input(&n, 1, constant_integers(g, n.name + "/shape", *target));
+    permute_reshape(g, n, a);
   }
 }
 

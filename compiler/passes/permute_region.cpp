@@ -5,7 +5,9 @@
 // permuted for free. A value made one way and wanted the other way costs its elements once, however many
 // users want it: with an auxiliary vertex per value that is a minimum cut, so the answer is the best there is
 // and applying it twice changes nothing. A transposition that only moves axes of extent 1 costs next to
-// nothing; constants are transposed here and now.
+// nothing; constants are transposed here and now. Of equally good answers choose_layout takes the one with
+// most nodes permuted, so that what follows a convolution stays with it; other moves change as little as they
+// can.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -21,8 +23,8 @@ using Perm = std::vector<int64_t>;
 
 class Region {
  public:
-  Region(Graph& g, const Perm& perm, bool convolutions)
-      : g_(g), perm_(perm), back_(inverse(perm)), order_(g), convolutions_(convolutions) {}
+  Region(Graph& g, const Arrangement& a, bool convolutions)
+      : g_(g), a_(a), order_(g), convolutions_(convolutions) {}
   bool run();
 
  private:
@@ -53,14 +55,14 @@ class Region {
   void rewrite();
   void rewrite_node(Node* n, const Roles& roles);
   Value* twin_of(Value* v, Node* before);
-  Value* aligned(Value* v, Node* before);
+  Value* aligned(Value* v, size_t rank, Node* before);
   void drop_transpose(Node* n);
   std::string twin_name(const Value* v) const {
-    return v->name + (perm_ == channels_last_perm(perm_.size()) ? "/channels_last" : "/transposed");
+    return v->name + (a_.is_channels_last() ? "/channels_last" : "/transposed");
   }
 
   Graph& g_;
-  const Perm perm_, back_;
+  const Arrangement a_;
   Order order_;
   const bool convolutions_;
   std::map<const Node*, Item> items_;
@@ -68,15 +70,17 @@ class Region {
   MinCut cut_;
   int source_ = 0, sink_ = 0;  // permuted, as is
   std::vector<Flow> flows_;
-  std::map<const Value*, Value*> twins_;    // value -> the same permuted
-  std::map<const Value*, Value*> aligned_;  // operand -> the same with leading 1s, permuted
+  std::map<const Value*, Value*> twins_;  // value -> the same permuted
+  std::map<std::pair<const Value*, size_t>, Value*>
+      aligned_;  // operand, rank -> the same with leading 1s, permuted
 };
 
 // A self-inverse permutation is a wish as well as a gift; along a chain the two take turns.
 Region::Kind Region::transpose_kind(const Node& n) {
-  const Perm p = transpose_perm(n);
-  if (p == perm_ && p == back_) return depth_[n.inputs[0]] % 2 == 0 ? Kind::kMaker : Kind::kConsumer;
-  return p == perm_ ? Kind::kConsumer : p == back_ ? Kind::kMaker : Kind::kFixed;
+  const Perm p = transpose_perm(n), perm = a_.perm(p.size());
+  if (perm.empty()) return Kind::kFixed;
+  if (p == perm && p == inverse(perm)) return depth_[n.inputs[0]] % 2 == 0 ? Kind::kMaker : Kind::kConsumer;
+  return p == perm ? Kind::kConsumer : p == inverse(perm) ? Kind::kMaker : Kind::kFixed;
 }
 
 void Region::classify() {
@@ -87,14 +91,13 @@ void Region::classify() {
     if (is_op(&n, "Transpose") && n.has_output(0)) {
       item.kind = transpose_kind(n);
       depth = depth_[n.inputs[0]] + (item.kind != Kind::kFixed);
-    } else if (convolutions_ && wants_channels_last(n) && n.inputs[0]->type.shape.size() == perm_.size()) {
-      item.kind = Kind::kWanted;
-      item.roles = Roles{std::vector<Role>(n.inputs.size(), Role::kAsIs), {Role::kPermuted}};
-      item.roles->in[0] = Role::kPermuted;
-    } else if ((item.roles = roles_if_permuted(g_, n, perm_))) {
-      item.kind = Kind::kFlexible;
+    } else if (has_channels_last_form(n) && !convolutions_) {
+      // choose_layout has decided about those
+    } else if ((item.roles = roles_if_permuted(g_, n, a_))) {
+      item.kind = is_convolution(n) ? Kind::kWanted : Kind::kFlexible;
+      if (item.kind == Kind::kWanted) depth = 1;
       for (const Value* v : n.inputs)
-        if (v) depth = std::max(depth, depth_[v]);
+        if (v && item.kind == Kind::kFlexible) depth = std::max(depth, depth_[v]);
     }
     for (const Value* v : n.outputs)
       if (v) depth_[v] = depth;
@@ -106,7 +109,7 @@ int64_t Region::cost(const Value* v) const {
   if (v->data) return 0;
   constexpr int64_t kLimit = int64_t{1} << 40;
   const Shape& s = v->type.shape;
-  if (s.size() == perm_.size() && is_view(perm_, s)) return 1;
+  if (a_.concerns(s.size()) && is_view(a_.perm(s.size()), s)) return 1;
   double elements = 16;
   for (const Dim& d : s)
     elements *= static_cast<double>(d.is_static() ? d.value() : std::clamp<int64_t>(d.lo(), 1, 32));
@@ -124,7 +127,7 @@ int Region::maker_of(const Value* v) {
 }
 
 void Region::add_flow(const Value* v) {
-  if (v->data || v->type.shape.size() != perm_.size()) return;
+  if (v->data || !a_.concerns(v->type.shape.size())) return;
   Flow flow{cost(v), maker_of(v), {}};
   for (const Node* u : v->users) {
     if (!order_.has(u)) {
@@ -135,7 +138,7 @@ void Region::add_flow(const Value* v) {
     for (size_t i = 0; i < u->inputs.size(); ++i) {
       if (u->inputs[i] != v) continue;
       int vertex = item.kind == Kind::kConsumer ? source_ : sink_;
-      if (item.roles && item.roles->in[i] != Role::kAsIs)
+      if (item.roles && item.roles->in[i] == Role::kPermuted)
         vertex = item.kind == Kind::kWanted ? source_ : item.vertex;
       flow.users.insert(vertex);
     }
@@ -166,11 +169,12 @@ void Region::build_cut() {
     const Item& item = items_[n.get()];
     for (size_t i = 0; i < n->inputs.size(); ++i) {
       add_once(n->inputs[i]);
-      const bool smaller = item.kind == Kind::kFlexible && item.roles->in[i] == Role::kAligned &&
-                           n->inputs[i]->type.shape.size() != perm_.size();
+      const bool smaller = item.kind == Kind::kFlexible && item.roles->in[i] == Role::kAligned;
       if (smaller) cut_.add_edge(item.vertex, sink_, cost(n->inputs[i]));  // has to be brought into shape
     }
     for (const Value* v : n->outputs) add_once(v);
+    if (item.kind == Kind::kFlexible && has_channels_last_form(*n))
+      cut_.add_edge(source_, item.vertex, cost(n->outputs[0]) * 3 / 2);  // what its slower form is worth
   }
 }
 
@@ -189,30 +193,31 @@ int64_t Region::cost_as_is() const {
 Value* Region::twin_of(Value* v, Node* before) {
   if (auto it = twins_.find(v); it != twins_.end()) return it->second;
   Value* t = nullptr;
+  const Perm perm = a_.perm(v->type.shape.size());
   if (v->data) {
-    t = g_.add_constant(twin_name(v), v->data->transposed(perm_));
+    t = g_.add_constant(twin_name(v), v->data->transposed(perm));
   } else {
-    t = g_.add_value(twin_name(v), {v->type.dtype, permuted(v->type.shape, perm_)});
+    t = g_.add_value(twin_name(v), {v->type.dtype, permuted(v->type.shape, perm)});
     Node* n = g_.add_node(find_op("", "Transpose"), t->name, {v}, {t}, before);
-    n->attributes.set("perm", perm_);
+    n->attributes.set("perm", perm);
   }
   t->origin = v->origin;
-  t->perm = composed_perm(*v, perm_);
+  t->perm = composed_perm(*v, perm);
   return twins_[v] = t;
 }
 
 // An operand of lower rank with leading 1s, permuted.
-Value* Region::aligned(Value* v, Node* before) {
-  if (auto it = aligned_.find(v); it != aligned_.end()) return it->second;
-  const size_t rank = perm_.size(), own = v->type.shape.size();
+Value* Region::aligned(Value* v, size_t rank, Node* before) {
+  if (auto it = aligned_.find({v, rank}); it != aligned_.end()) return it->second;
+  const size_t own = v->type.shape.size();
   if (v->data) {
     std::vector<int64_t> shape(rank - own, 1);
     shape.insert(shape.end(), v->data->shape().begin(), v->data->shape().end());
-    Tensor t = v->data->reshaped(shape).transposed(perm_);
+    Tensor t = v->data->reshaped(shape).transposed(a_.perm(rank));
     shape = t.shape();
     while (shape.size() > 1 && shape[0] == 1) shape.erase(shape.begin());
     t = t.reshaped(shape);
-    return aligned_[v] = t.same_bits(*v->data) ? v : g_.add_constant(twin_name(v), t);
+    return aligned_[{v, rank}] = t.same_bits(*v->data) ? v : g_.add_constant(twin_name(v), t);
   }
   if (own == rank) return twin_of(v, before);
   std::vector<int64_t> axes;
@@ -223,7 +228,7 @@ Value* Region::aligned(Value* v, Node* before) {
   Node* n = g_.add_node(find_op("", "Unsqueeze"), wide->name,
                         {v, constant_integers(g_, wide->name + "/axes", axes)}, {wide}, before);
   infer(g_, *n);
-  return aligned_[v] = twin_of(wide, before);
+  return aligned_[{v, rank}] = twin_of(wide, before);
 }
 
 void Region::rewrite_node(Node* n, const Roles& roles) {
@@ -231,24 +236,25 @@ void Region::rewrite_node(Node* n, const Roles& roles) {
   for (size_t i = 0; i < n->inputs.size(); ++i) {
     Value* v = n->inputs[i];
     if (roles.in[i] == Role::kPermuted) v = twin_of(v, n);
-    if (roles.in[i] == Role::kAligned) v = aligned(v, n);
+    if (roles.in[i] == Role::kAligned) v = aligned(v, n->outputs[0]->type.shape.size(), n);
     inputs.push_back(v);
   }
-  permute_node(g_, *n, perm_);
+  permute_node(g_, *n, a_);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (roles.in[i] != Role::kAsIs) g_.set_input(n, i, inputs[i]);
   Node* next = node_after(g_, n);
   for (size_t i = 0; i < n->outputs.size(); ++i) {
     Value* y = n->outputs[i];
     if (!y || i >= roles.out.size() || roles.out[i] != Role::kPermuted) continue;
-    Value* t = g_.add_value(twin_name(y), {y->type.dtype, permuted(y->type.shape, perm_)});
+    const Perm perm = a_.perm(y->type.shape.size());
+    Value* t = g_.add_value(twin_name(y), {y->type.dtype, permuted(y->type.shape, perm)});
     t->origin = y->origin;
-    t->perm = composed_perm(*y, perm_);
+    t->perm = composed_perm(*y, perm);
     n->outputs[i] = t;
     t->producer = n;
     y->producer = nullptr;
     Node* back = g_.add_node(find_op("", "Transpose"), y->name, {t}, {y}, next);
-    back->attributes.set("perm", back_);
+    back->attributes.set("perm", inverse(perm));
     twins_[y] = t;
   }
   std::vector<TensorType> kept;
@@ -261,7 +267,7 @@ void Region::rewrite_node(Node* n, const Roles& roles) {
   }
 }
 
-// A Transpose by perm_ whose input exists permuted: its output is that value.
+// A Transpose into the arrangement whose input exists permuted: its output is that value.
 void Region::drop_transpose(Node* n) {
   auto it = twins_.find(n->inputs[0]);
   if (it == twins_.end()) {
@@ -289,7 +295,7 @@ void Region::rewrite() {
 bool Region::run() {
   classify();
   build_cut();
-  const int64_t best = cut_.solve(source_, sink_);
+  const int64_t best = cut_.solve(source_, sink_, convolutions_);
   bool wanted = false;
   for (const auto& [n, item] : items_) wanted |= item.kind == Kind::kWanted;
   if (!wanted && best >= cost_as_is()) return false;
@@ -299,8 +305,8 @@ bool Region::run() {
 
 }  // namespace
 
-bool permute_region(Graph& g, const Perm& perm, bool convolutions) {
-  return Region(g, perm, convolutions).run();
+bool permute_region(Graph& g, const Arrangement& a, bool convolutions) {
+  return Region(g, a, convolutions).run();
 }
 
 }  // namespace sinter

@@ -21,7 +21,9 @@ bool sink_transposes(Graph& g, const PassOptions&) {
         if (!is_identity(perm)) perms.insert({perm, inverse(perm)});
       }
     again = false;
-    for (const auto& perm : perms) again |= permute_region(g, perm, false);
+    for (const auto& perm : perms) again |= permute_region(g, Arrangement::of(perm), false);
+    again |= permute_region(g, Arrangement::channels_last(), false);
+    again |= permute_region(g, Arrangement::channels_first(), false);
     changed |= again;
   }
   return changed;

@@ -1,0 +1,12 @@
+# Toolchain: 64-bit ARM Linux with Debian's cross compiler; programs are static and run under qemu.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_ASM_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
+find_program(SINTER_QEMU NAMES qemu-aarch64-static qemu-aarch64)
+if(SINTER_QEMU)
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${SINTER_QEMU})
+endif()
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)

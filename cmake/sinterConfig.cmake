@@ -1,0 +1,14 @@
+# find_package(sinter): the executable sinter::sinter and sinter_add_model(). The executable is found from this
+# file's own place, so that the installed folder can be moved.
+if(NOT TARGET sinter::sinter)
+  get_filename_component(_sinter_executable "${CMAKE_CURRENT_LIST_DIR}/../../../bin/sinter" ABSOLUTE)
+  if(NOT EXISTS "${_sinter_executable}")
+    set(sinter_FOUND FALSE)
+    set(sinter_NOT_FOUND_MESSAGE "${_sinter_executable} is missing")
+    return()
+  endif()
+  add_executable(sinter::sinter IMPORTED GLOBAL)
+  set_target_properties(sinter::sinter PROPERTIES IMPORTED_LOCATION "${_sinter_executable}")
+  unset(_sinter_executable)
+endif()
+include("${CMAKE_CURRENT_LIST_DIR}/sinterAddModel.cmake")

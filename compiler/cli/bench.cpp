@@ -1,0 +1,137 @@
+// sinter bench: times of the built model, whole and by layer, and what it takes of memory and code.
+//
+// The whole is timed in a build without --trace; the layers in a second build with it, where the clock is
+// read after every layer.
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "cli/build.h"
+#include "cli/command.h"
+#include "cli/compiled.h"
+#include "cli/errors.h"
+#include "cli/inputs.h"
+#include "cli/process.h"
+#include "ir/error.h"
+
+namespace sinter {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+struct Options : ModelOptions {
+  std::vector<std::string> in, images;
+  std::string json;
+  int repeat = 100;
+};
+
+std::string random_input(const Value& v, const fs::path& folder, size_t i) {
+  std::vector<int64_t> shape;
+  for (const Dim& d : v.type.shape) shape.push_back(d.hi());
+  Tensor t(v.type.dtype, shape);
+  std::mt19937 random(static_cast<uint32_t>(i + 1));
+  for (int64_t k = 0; k < t.size(); ++k) {
+    const double u = static_cast<double>(random()) / 4294967296.0;
+    if (is_float(t.dtype()))
+      t.set_real(k, 2 * u - 1);
+    else
+      t.set_integer(k, static_cast<int64_t>(2 * u));
+  }
+  const fs::path file = folder / fmt::format("input_{}.pb", i);
+  write_tensor_pb(file, t, v.name);
+  return file.string();
+}
+
+ordered_json execute(const Compiled& c, const Options& o, const std::vector<std::string>& files,
+                     const fs::path& folder, CodeSize* size) {
+  const std::string kind = c.options.trace ? "traced" : "plain";
+  const fs::path dir = folder / kind;
+  write_bundle(c.files, dir);
+  const Toolchain tc = toolchain_for(*c.target, true);
+  build_program(dir, c.options.name, tc, folder, dir / "program", size);
+  std::vector<std::string> arguments = {"--repeat", std::to_string(o.repeat), "--json",
+                                        (dir / "times").string()};
+  for (const std::string& f : files) arguments.insert(arguments.end(), {"--in", f});
+  if (c.options.weights_in_file)
+    arguments.insert(arguments.end(), {"--weights", (dir / (c.options.name + ".weights")).string()});
+  execute_program(tc, dir / "program", arguments, true);
+  std::ifstream f(dir / "times");
+  return ordered_json::parse(f);
+}
+
+int bench(Options& o) {
+  if (o.repeat < 1) throw UsageError("--repeat: at least 1");
+  ImportOptions import = import_options(o);
+  const TemporaryFolder folder;
+  std::vector<std::string> files;
+  if (!o.in.empty()) {
+    std::vector<DeclaredInput> declared = declared_inputs(o.model, import.dims);
+    std::erase_if(declared, [&](const DeclaredInput& d) { return import.constants.count(d.name) != 0; });
+    InputFiles inputs = read_inputs(declared, o.in, o.images, folder.path());
+    for (size_t i = 0; i < declared.size(); ++i)
+      import.input_shapes[declared[i].name] = inputs.tensors[i].shape();
+    files = std::move(inputs.files);
+  }
+  o.trace = false;
+  const Compiled plain = compile_model(o, import);
+  if (o.in.empty())
+    for (size_t i = 0; i < plain.graph->inputs.size(); ++i)
+      files.push_back(random_input(*plain.graph->inputs[i], folder.path(), i));
+  CodeSize size;
+  const ordered_json times = execute(plain, o, files, folder.path(), &size);
+  o.trace = true;
+  const Compiled traced = compile_model(o, import);
+  const ordered_json layer_times = execute(traced, o, files, folder.path(), nullptr);
+
+  ordered_json j;
+  j["model"] = plain.options.model_file;
+  j["target"] = plain.target->name;
+  j["runs"] = o.repeat;
+  j["min_us"] = times["min_us"];
+  j["median_us"] = times["median_us"];
+  j["arena_bytes"] = plain.plan.arena_bytes;
+  j["weights_bytes"] = plain.weights.bytes().size();
+  j["stack_bytes"] = size.stack_bytes;
+  j["text_bytes"] = size.text_bytes;
+  j["layers"] = ordered_json::array();
+  const ordered_json& us = layer_times["layers_us"];
+  for (size_t i = 0; i < traced.plan.layers.size(); ++i) {
+    const Layer& l = traced.plan.layers[i];
+    const double t = i < us.size() ? us[i].get<double>() : 0.0;
+    j["layers"].push_back({{"index", i},
+                           {"function", l.function},
+                           {"kernel", l.kernel},
+                           {"summary", l.summary},
+                           {"flops", l.flops},
+                           {"min_us", t}});
+    fmt::print("{:>4}  {:<34} {:<18} {:>10.2f} us {:>8.2f} GFLOP/s\n", i, l.function.substr(0, 34),
+               l.kernel.substr(0, 18), t, t > 0 ? l.flops / t / 1e3 : 0.0);
+  }
+  fmt::print("min {:.2f} us, median {:.2f} us of {} runs\n", times["min_us"].get<double>(),
+             times["median_us"].get<double>(), o.repeat);
+  fmt::print("arena {} bytes, weights {}, stack {}, code {}\n", plain.plan.arena_bytes,
+             plain.weights.bytes().size(), size.stack_bytes, size.text_bytes);
+  if (o.json.empty()) return kExitOk;
+  std::ofstream f(o.json);
+  f << j.dump(1, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+  if (!f.flush()) throw UsageError(o.json + " can't be written");
+  return kExitOk;
+}
+
+}  // namespace
+
+std::function<int()> declare_bench(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  add_model_options(app, *o);
+  app.add_option("--in", o->in, "[NAME=]FILE for the next input; without any, random ones")
+      ->allow_extra_args(false);
+  app.add_option("--image", o->images, "how a picture becomes an input, as for sinter run")
+      ->allow_extra_args(false);
+  app.add_option("--repeat", o->repeat, "how often the model runs")->capture_default_str();
+  app.add_option("--json", o->json, "write the figures to this file");
+  return [o] { return bench(*o); };
+}
+
+}  // namespace sinter

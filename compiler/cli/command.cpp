@@ -1,0 +1,82 @@
+#include "cli/command.h"
+
+#include <iostream>
+#include <new>
+
+#include "cli/errors.h"
+#include "ir/error.h"
+
+namespace sinter {
+namespace {
+
+// What messages about a model begin with: its path as it was given.
+std::string subject(const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands())
+    if (const CLI::Option* model = command->get_option_no_throw("MODEL"); model && model->count())
+      return model->as<std::string>();
+  return "sinter";
+}
+
+int run_parsed(const CLI::App& app, const std::function<int()>& command) {
+  try {
+    return command();
+  } catch (const Refusal& r) {
+    for (const std::string& p : r.problems) std::cerr << subject(app) << ": " << p << "\n";
+    if (r.problems.empty()) std::cerr << subject(app) << ": refused\n";
+    return kExitRefused;
+  } catch (const UsageError& e) {
+    std::cerr << "sinter: " << e.what() << "\n";
+    return kExitUsage;
+  } catch (const ToolchainError& e) {
+    std::cerr << "sinter: " << e.what() << "\n";
+    return kExitToolchain;
+  } catch (const RunError& e) {
+    std::cerr << "sinter: " << e.what() << "\n";
+    return kExitRun;
+  } catch (const std::bad_alloc&) {
+    std::cerr << subject(app) << ": not enough memory\n";
+    return kExitRefused;
+  } catch (const std::exception& e) {
+    std::cerr << "sinter: a bug of ours: " << e.what() << "\n";
+    return kExitBug;
+  }
+}
+
+}  // namespace
+
+const std::vector<Command>& all_commands() {
+  static const std::vector<Command> table = {
+      {"compile", "write a model's C++ code, weights and headers to a folder", declare_compile},
+      {"run", "compile, build and execute a model on files", declare_run},
+      {"verify", "compare every layer of the built model with the model's meaning", declare_verify},
+      {"inspect", "show layers, shapes, work and memory", declare_inspect},
+      {"bench", "measure times, memory and code size", declare_bench},
+      {"ops", "list the supported operators", declare_ops},
+      {"targets", "list the processors that code can be generated for", declare_targets},
+      {"passes", "list the optimisations in the order they run", declare_passes},
+  };
+  return table;
+}
+
+int run_command_line(int argc, const char* const* argv) {
+  CLI::App app("sinter: compiles an ONNX model into C++ of its own", "sinter");
+  app.set_version_flag("--version", "sinter " SINTER_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 ok, 1 verify found a difference, 2 wrong usage, 3 the model is refused,\n"
+      "4 the C++ compiler failed, 5 a bug in sinter, 6 the built model returned an error.");
+  std::function<int()> chosen;
+  for (const Command& c : all_commands()) {
+    CLI::App* sub = app.add_subcommand(c.name, c.what);
+    const std::function<int()> run = c.declare(*sub);
+    sub->callback([run, &chosen] { chosen = run; });
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kExitOk : kExitUsage;
+  }
+  return run_parsed(app, chosen);
+}
+
+}  // namespace sinter

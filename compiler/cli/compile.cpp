@@ -1,0 +1,50 @@
+// sinter compile: MODEL to a bundle in a folder.
+#include <iostream>
+#include <memory>
+
+#include "cli/build.h"
+#include "cli/command.h"
+#include "cli/compiled.h"
+#include "cli/errors.h"
+#include "cli/process.h"
+#include "ir/error.h"
+
+namespace sinter {
+namespace {
+
+// --max-stack and --max-flash are about machine code: builds the net once, apart, and compares.
+void check_code_size(const ModelOptions& o, const Compiled& c) {
+  if (o.max_stack.empty() && o.max_flash.empty()) return;
+  const TemporaryFolder folder;
+  write_bundle(c.files, folder.path());
+  const CodeSize size =
+      measure_code(folder.path(), c.options.name, toolchain_for(*c.target, false), folder.path());
+  if (!o.max_stack.empty() && size.stack_bytes > parse_size("--max-stack", o.max_stack))
+    refuse("a run takes {} bytes of stack, --max-stack allows {}", size.stack_bytes,
+           parse_size("--max-stack", o.max_stack));
+  const int64_t weights = static_cast<int64_t>(c.weights.bytes().size());
+  if (!o.max_flash.empty() && size.text_bytes + weights > parse_size("--max-flash", o.max_flash))
+    refuse("code takes {} and weights {} bytes, --max-flash allows {} together", size.text_bytes, weights,
+           parse_size("--max-flash", o.max_flash));
+}
+
+}  // namespace
+
+std::function<int()> declare_compile(CLI::App& app) {
+  struct Options : ModelOptions {
+    std::string output;
+  };
+  auto o = std::make_shared<Options>();
+  add_model_options(app, *o);
+  app.add_option("-o,--output", o->output, "folder for the files; made where it doesn't exist")->required();
+  return [o] {
+    const Compiled c = compile_model(*o, import_options(*o));
+    check_code_size(*o, c);
+    write_bundle(c.files, o->output);
+    fmt::print("{}: {} layers for {}, arena {} bytes, weights {} bytes -> {}\n", c.options.name,
+               c.plan.layers.size(), c.target->name, c.plan.arena_bytes, c.weights.bytes().size(), o->output);
+    return kExitOk;
+  };
+}
+
+}  // namespace sinter

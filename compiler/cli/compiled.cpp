@@ -1,0 +1,126 @@
+#include "cli/compiled.h"
+
+#include <algorithm>
+
+#include "cli/errors.h"
+#include "emit/printer.h"
+#include "ir/error.h"
+#include "passes/pass.h"
+
+namespace sinter {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Text that goes into banners: as it is where it is plain, else quoted.
+std::string plain(const std::string& s) {
+  const bool ok = !s.empty() && s.size() < 200 && std::all_of(s.begin(), s.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-.,=/:+@").find(c) != std::string_view::npos;
+  });
+  return ok ? s : sinter::quoted(s);
+}
+
+std::string bundle_name(const ModelOptions& o) {
+  if (o.name.empty()) return identifier(fs::path(o.model).stem().string());
+  if (identifier(o.name) != o.name)
+    throw UsageError(fmt::format("--name {}: not fit to be a prefix of C names; {} would be",
+                                 sinter::quoted(o.name), identifier(o.name)));
+  return o.name;
+}
+
+// The options that decide what is generated, in one fixed order and without folders.
+std::string banner_command(const ModelOptions& o, const Target& target, const std::string& name) {
+  std::string s =
+      plain(fs::path(o.model).filename().string()) + " --target " + target.name + " --name " + name;
+  for (const std::string& d : o.dims) s += " --dim " + plain(d);
+  for (const std::string& c : o.constants) {
+    const size_t slash = c.rfind('/'), equal = c.find('=');
+    const bool path = slash != std::string::npos && equal != std::string::npos && slash > equal;
+    s += " --const " + plain(path ? c.substr(0, equal + 1) + c.substr(slash + 1) : c);
+  }
+  if (o.weights != "embed") s += " --weights " + o.weights;
+  if (o.exact) s += " --exact";
+  if (o.trace) s += " --trace";
+  return s;
+}
+
+void refuse_free_dims(const Graph& g) {
+  std::vector<std::string> problems;
+  std::vector<const Symbol*> seen;
+  for (const Value* v : g.inputs)
+    for (const Dim& d : v->type.shape) {
+      std::vector<SymbolPtr> symbols;
+      d.collect_symbols(symbols);
+      for (const SymbolPtr& s : symbols) {
+        if (s->range.hi != Interval::kUnbounded || std::count(seen.begin(), seen.end(), s.get())) continue;
+        seen.push_back(s.get());
+        problems.push_back(
+            fmt::format("the dim {} ({}) is free: fix it with --dim {}=VALUE, or bound it with "
+                        "--dim \"{}<=MAX\"",
+                        sinter::quoted(s->name), s->origin, s->name, s->name));
+      }
+    }
+  if (!problems.empty()) throw Refusal(std::move(problems));
+}
+
+PassHooks hooks_of(const ModelOptions& o) {
+  PassHooks h;
+  h.stop_after = o.stop_after;
+  h.print_after = o.print_after;
+  h.skip.insert(o.skip_pass.begin(), o.skip_pass.end());
+  h.verify_each = o.verify_each;
+  h.time = o.time_passes;
+  std::vector<std::string> named = o.print_after;
+  named.insert(named.end(), o.skip_pass.begin(), o.skip_pass.end());
+  if (!o.stop_after.empty()) named.push_back(o.stop_after);
+  for (const std::string& n : named)
+    if (std::none_of(all_passes().begin(), all_passes().end(), [&](const Pass& p) { return n == p.name; }))
+      throw UsageError(fmt::format("there is no pass {}; see sinter passes", sinter::quoted(n)));
+  return h;
+}
+
+}  // namespace
+
+Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool keep_imported) {
+  if (o.threads != 1) throw UsageError("--threads: only 1 is supported so far");
+  Compiled c;
+  c.target = &target_of(o);
+  c.options.name = bundle_name(o);
+  const PassHooks hooks = hooks_of(o);
+  const int64_t max_ram = o.max_ram.empty() ? INT64_MAX : parse_size("--max-ram", o.max_ram);
+  Model model = import_model(fs::path(o.model), import);
+  c.graph = std::move(model.graph);
+  refuse_free_dims(*c.graph);
+  if (keep_imported) c.imported = c.graph->clone();
+  PassOptions passes;
+  passes.exact = o.exact;
+  run_passes(*c.graph, passes, hooks);
+  separate_outputs(*c.graph);
+  schedule(*c.graph);
+  c.plan = make_plan(*c.graph, *c.target, c.weights);
+  if (c.plan.arena_bytes > max_ram)
+    refuse("the arena takes {} bytes, --max-ram allows {}; at least {} are alive at once", c.plan.arena_bytes,
+           max_ram, c.plan.live_bytes);
+  c.options.model_file = plain(fs::path(o.model).filename().string());
+  c.options.model_hash = model.sha256;
+  c.options.command = banner_command(o, *c.target, c.options.name);
+  c.options.weights_in_file = o.weights == "file";
+  c.options.trace = o.trace;
+  if (!o.max_stack.empty()) c.options.max_stack = parse_size("--max-stack", o.max_stack);
+  c.files = make_bundle(*c.graph, c.plan, *c.target, c.weights, c.options);
+  return c;
+}
+
+std::vector<std::string> input_names(const Graph& g) {
+  std::vector<std::string> names;
+  for (const Value* v : g.inputs) names.push_back(v->name);
+  return names;
+}
+std::vector<std::string> output_names(const Graph& g) {
+  std::vector<std::string> names;
+  for (const Value* v : g.outputs) names.push_back(v->name);
+  return names;
+}
+
+}  // namespace sinter

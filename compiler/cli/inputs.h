@@ -1,0 +1,25 @@
+// The files that --in and --image name, read and paired with a model's inputs.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+
+namespace sinter {
+
+struct InputFiles {
+  std::vector<std::string> names;  // of the model's inputs, in order
+  std::vector<Tensor> tensors;     // what each takes
+  std::vector<std::string> files;  // absolute paths of .npy or .pb files with the same contents
+};
+
+// Reads a file for each input; pictures are converted and written to `folder`. UsageError where an input has
+// no file or a file can't be read.
+InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, const std::vector<std::string>& in_options,
+                       const std::vector<std::string>& image_options, const std::filesystem::path& folder);
+
+// One tensor's text for messages: "float32[1,3,224,224]".
+std::string type_text(const Tensor& t);
+
+}  // namespace sinter

@@ -1,0 +1,266 @@
+#include "cli/options.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <set>
+
+#include "cli/errors.h"
+#include "emit/printer.h"
+#include "ir/error.h"
+#include "sinter/tensor_file.h"
+
+namespace sinter {
+namespace {
+
+int64_t parse_integer(const std::string& text, const std::string& whole) {
+  int64_t v = 0;
+  bool ok = !text.empty() && text.size() < 16;
+  for (const char c : text) {
+    ok = ok && c >= '0' && c <= '9';
+    v = v * 10 + (c - '0');
+  }
+  if (!ok) throw UsageError(fmt::format("{}: {} is no whole number", whole, sinter::quoted(text)));
+  return v;
+}
+
+// "1", "1,2,3" as a tensor of the input's type: one value fills it, several are its elements.
+Tensor parse_values(const DeclaredInput& input, const std::string& text) {
+  std::vector<double> values;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const std::string one = text.substr(at, end - at);
+    size_t used = 0;
+    double v = 0;
+    try {
+      v = std::stod(one, &used);
+    } catch (const std::exception&) {
+    }
+    if (used == 0 || used != one.size())
+      throw UsageError(
+          fmt::format("--const {}: {} is neither a number nor a file", input.name, sinter::quoted(one)));
+    values.push_back(v);
+    at = end + 1;
+  }
+  const int64_t n = static_cast<int64_t>(values.size());
+  std::vector<int64_t> shape;
+  for (const auto& e : input.extents)
+    shape.push_back(e.lo == e.hi ? e.lo : input.extents.size() == 1 ? n : 1);
+  if (!is_float(input.dtype) && !is_integer(input.dtype) && input.dtype != DType::kBool)
+    throw UsageError(
+        fmt::format("--const {}: a tensor of {} needs a file", input.name, name_of(input.dtype)));
+  Tensor t(input.dtype, shape);
+  if (n != 1 && n != t.size())
+    throw UsageError(fmt::format("--const {}: {} values for {} elements", input.name, n, t.size()));
+  for (int64_t i = 0; i < t.size(); ++i) {
+    const double v = values[n == 1 ? 0 : static_cast<size_t>(i)];
+    if (is_float(input.dtype)) {
+      t.set_real(i, v);
+    } else {
+      if (v != std::nearbyint(v) || std::abs(v) > 9e15)
+        throw UsageError(fmt::format("--const {}: {} is no {}", input.name, v, name_of(input.dtype)));
+      t.set_integer(i, static_cast<int64_t>(v));
+      if (static_cast<double>(t.integer(i)) != v)
+        throw UsageError(fmt::format("--const {}: {} does not fit {}", input.name, v, name_of(input.dtype)));
+    }
+  }
+  return t;
+}
+
+const DimOption* option_for(const std::vector<DimOption>& dims, const std::string& param,
+                            const std::string& place) {
+  for (const DimOption& d : dims)
+    if ((!param.empty() && d.name == param) || d.name == place) return &d;
+  return nullptr;
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
+  auto* model = app.add_option("MODEL", o.model, "the model, an .onnx file")->option_text("FILE");
+  if (model_required) model->required();
+  app.add_option("--target", o.target,
+                 "processor to compile for (see sinter targets); default: this machine");
+  app.add_option(
+         "--dim", o.dims,
+         "a free extent: NAME=4 fixes it, \"NAME<=8\" bounds it, NAME=64..640:32 gives range and step;\n"
+         "NAME is the model's name for it, or INPUT@AXIS")
+      ->allow_extra_args(false);
+  app.add_option("--const", o.constants, "NAME=VALUE[,VALUE...] or NAME=FILE: makes an input constant")
+      ->allow_extra_args(false);
+  app.add_option("--name", o.name, "prefix of files and functions; default: from the model's file name");
+  app.add_option("--threads", o.threads, "threads that the model runs on; only 1 is supported so far");
+  app.add_option("--weights", o.weights, "where the weights lie: embed (in the program) or file")
+      ->check(CLI::IsMember({"embed", "file"}));
+  app.add_option("--max-ram", o.max_ram, "refuse if the arena takes more, e.g. 8M (K, M, G: powers of 1024)");
+  app.add_option("--max-stack", o.max_stack, "refuse if a run takes more stack (measured with g++)");
+  app.add_option("--max-flash", o.max_flash,
+                 "refuse if weights and code take more (measured with the compiler)");
+  app.add_flag("--exact", o.exact, "only optimisations that keep every rounding step of the model");
+  app.add_flag("--trace", o.trace, "the compiled model calls back after each layer");
+  app.add_option("--print-after", o.print_after, "print the graph after these passes")
+      ->allow_extra_args(false)
+      ->group("Looking inside");
+  app.add_option("--stop-after", o.stop_after, "the last pass to run")->group("Looking inside");
+  app.add_option("--skip-pass", o.skip_pass, "leave a pass out")
+      ->allow_extra_args(false)
+      ->group("Looking inside");
+  app.add_flag("--verify-each", o.verify_each, "check the graph after every pass")->group("Looking inside");
+  app.add_flag("--time-passes", o.time_passes, "print how long each pass takes")->group("Looking inside");
+}
+
+int64_t parse_size(const std::string& option, const std::string& text) {
+  std::string digits = text;
+  int64_t unit = 1;
+  if (!digits.empty()) {
+    const size_t at =
+        std::string("KMG").find(static_cast<char>(std::toupper(static_cast<unsigned char>(digits.back()))));
+    if (at != std::string::npos) {
+      unit = int64_t{1} << (10 * (at + 1));
+      digits.pop_back();
+    }
+  }
+  const int64_t v = parse_integer(digits, option);
+  if (v > (int64_t{1} << 50) / unit) throw UsageError(fmt::format("{}: {} is too large", option, text));
+  return v * unit;
+}
+
+DimOption parse_dim(const std::string& text) {
+  const std::string whole = fmt::format("--dim {}", sinter::quoted(text));
+  DimOption d;
+  if (const size_t at = text.rfind("<="); at != std::string::npos) {
+    d.name = text.substr(0, at);
+    d.lo = 1;
+    d.hi = parse_integer(text.substr(at + 2), whole);
+  } else {
+    const size_t equal = text.rfind('=');
+    if (equal == std::string::npos) throw UsageError(whole + ": give NAME=4, \"NAME<=8\" or NAME=64..640:32");
+    d.name = text.substr(0, equal);
+    std::string range = text.substr(equal + 1);
+    if (const size_t colon = range.find(':'); colon != std::string::npos) {
+      d.step = parse_integer(range.substr(colon + 1), whole);
+      range.resize(colon);
+    }
+    const size_t dots = range.find("..");
+    d.lo = parse_integer(range.substr(0, dots), whole);
+    d.hi = dots == std::string::npos ? d.lo : parse_integer(range.substr(dots + 2), whole);
+  }
+  while (!d.name.empty() && d.name.back() == ' ') d.name.pop_back();
+  if (d.name.empty()) throw UsageError(whole + ": no name");
+  if (d.hi < d.lo || d.step < 1)
+    throw UsageError(fmt::format("{}: {}..{}:{} is no range", whole, d.lo, d.hi, d.step));
+  return d;
+}
+
+const Target& target_of(const ModelOptions& o) {
+  if (const Target* t = find_target(o.target)) return *t;
+  std::string names;
+  for (const Target* t : all_targets()) names += std::string(names.empty() ? "" : ", ") + t->name;
+  throw UsageError(fmt::format("--target {}: there are host, {}", sinter::quoted(o.target), names));
+}
+
+std::vector<DeclaredInput> declared_inputs(const std::string& model, const std::vector<DimOption>& dims) {
+  onnx::ModelProto proto;
+  std::ifstream file(model, std::ios::binary);
+  std::vector<DeclaredInput> inputs;
+  if (!file || !proto.ParseFromIstream(&file)) return inputs;
+  std::set<std::string> initialized;
+  for (const auto& t : proto.graph().initializer()) initialized.insert(t.name());
+  for (const auto& t : proto.graph().sparse_initializer()) initialized.insert(t.values().name());
+  for (const auto& i : proto.graph().input()) {
+    if (initialized.count(i.name())) continue;
+    const auto& type = i.type().tensor_type();
+    DeclaredInput d{i.name(), dtype_of_onnx(type.elem_type()), type.has_shape(), {}};
+    for (int k = 0; k < type.shape().dim_size(); ++k) {
+      const auto& dim = type.shape().dim(k);
+      DeclaredInput::Extent e;
+      if (dim.has_dim_value())
+        e.lo = e.hi = dim.dim_value();
+      else if (const DimOption* o = option_for(dims, dim.dim_param(), fmt::format("{}@{}", i.name(), k)))
+        e = {o->lo, o->hi, o->step};
+      d.extents.push_back(e);
+    }
+    inputs.push_back(std::move(d));
+  }
+  return inputs;
+}
+
+ImportOptions import_options(const ModelOptions& o) {
+  ImportOptions out;
+  for (const std::string& d : o.dims) out.dims.push_back(parse_dim(d));
+  if (o.constants.empty()) return out;
+  const std::vector<DeclaredInput> inputs = declared_inputs(o.model, out.dims);
+  for (const std::string& c : o.constants) {
+    const DeclaredInput* input = nullptr;
+    std::string value;
+    for (size_t at = c.find('='); at != std::string::npos && !input; at = c.find('=', at + 1))
+      for (const DeclaredInput& d : inputs)
+        if (d.name == c.substr(0, at)) input = &d, value = c.substr(at + 1);
+    if (!input) {
+      std::string names;
+      for (const DeclaredInput& d : inputs) names += (names.empty() ? "" : ", ") + sinter::quoted(d.name);
+      throw UsageError(fmt::format("--const {}: give NAME=VALUE or NAME=FILE; the inputs are {}",
+                                   sinter::quoted(c), names.empty() ? "none" : names));
+    }
+    std::error_code ec;
+    const Tensor t =
+        std::filesystem::is_regular_file(value, ec) ? read_tensor_file(value) : parse_values(*input, value);
+    if (!out.constants.emplace(input->name, t).second)
+      throw UsageError(fmt::format("--const {} is given twice", sinter::quoted(input->name)));
+  }
+  return out;
+}
+
+Tensor read_tensor_file(const std::string& path) {
+  std::error_code ec;
+  if (!std::filesystem::is_regular_file(path, ec)) throw UsageError(path + " is not a file that can be read");
+  std::ifstream file(path, std::ios::binary);
+  char magic[6] = {};
+  file.read(magic, sizeof magic);
+  if (std::string_view(magic, 6) != "\x93NUMPY") {
+    try {
+      return read_tensor_pb(path);
+    } catch (const Refusal& r) {
+      throw UsageError(r.what());
+    }
+  }
+  TensorFile f;
+  const std::string problem = read_tensor(path, Tensor::kMaxBytes, f);
+  if (!problem.empty()) throw UsageError(problem);
+  Tensor t(dtype_of_onnx(f.type->onnx), f.dims);
+  std::memcpy(t.mutable_data(), f.data.data(), static_cast<size_t>(t.bytes()));
+  return t;
+}
+
+std::vector<std::string> pair_files(const std::vector<std::string>& options,
+                                    const std::vector<std::string>& names, const std::string& what) {
+  std::vector<std::string> files(names.size()), rest;
+  for (const std::string& o : options) {
+    bool named = false;
+    for (size_t at = o.find('='); at != std::string::npos && !named; at = o.find('=', at + 1)) {
+      const auto it = std::find(names.begin(), names.end(), o.substr(0, at));
+      if (it == names.end()) continue;
+      std::string& file = files[static_cast<size_t>(it - names.begin())];
+      if (!file.empty()) throw UsageError(fmt::format("two files for the {} {}", what, sinter::quoted(*it)));
+      file = o.substr(at + 1);
+      named = true;
+    }
+    if (!named) rest.push_back(o);
+  }
+  size_t at = 0;
+  for (const std::string& o : rest) {
+    while (at < files.size() && !files[at].empty()) ++at;
+    if (at == files.size()) {
+      std::string list;
+      for (const std::string& n : names) list += (list.empty() ? "" : ", ") + sinter::quoted(n);
+      throw UsageError(fmt::format("no {} is left for {}; the {}s are {}", what, sinter::quoted(o), what,
+                                   list.empty() ? "none" : list));
+    }
+    files[at] = o;
+  }
+  return files;
+}
+
+}  // namespace sinter

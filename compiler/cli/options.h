@@ -1,0 +1,60 @@
+// The options that every command takes which works on a model.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "import/onnx.h"
+#include "targets/target.h"
+
+namespace sinter {
+
+struct ModelOptions {
+  std::string model;  // path
+  std::string target = "host";
+  std::vector<std::string> dims, constants;  // as given
+  std::string name;
+  int threads = 1;
+  std::string weights = "embed";
+  std::string max_ram, max_stack, max_flash;  // sizes as given; empty: no limit
+  bool exact = false, trace = false;
+  std::string stop_after;
+  std::vector<std::string> print_after, skip_pass;
+  bool verify_each = false, time_passes = false;
+};
+
+void add_model_options(CLI::App& app, ModelOptions& o, bool model_required = true);
+
+// "8M" -> 8388608; K, M and G are powers of 1024. UsageError where it is no size.
+int64_t parse_size(const std::string& option, const std::string& text);
+// NAME=4, "NAME<=8", NAME=64..640 or NAME=64..640:32.
+DimOption parse_dim(const std::string& text);
+const Target& target_of(const ModelOptions& o);
+
+// What a model file says of an input that has no initializer, before anything is inferred.
+struct DeclaredInput {
+  std::string name;
+  DType dtype = DType::kUndefined;
+  bool has_shape = false;
+  struct Extent {
+    int64_t lo = 1, hi = -1, step = 1;  // hi -1: free
+  };
+  std::vector<Extent> extents;  // with the --dim options applied
+};
+// Inputs in the model's order, without those in `constants`. Empty where the file can't be parsed: import
+// will say why.
+std::vector<DeclaredInput> declared_inputs(const std::string& model, const std::vector<DimOption>& dims);
+
+// Options as import takes them: dims parsed, constants read from their files or values.
+ImportOptions import_options(const ModelOptions& o);
+
+// Reads a .npy or .pb file. UsageError where it can't be read.
+Tensor read_tensor_file(const std::string& path);
+
+// Pairs NAME=FILE and FILE options with tensors: result[i] is tensor i's file, empty where it has none. A
+// file without a known name belongs to the first tensor that no option names.
+std::vector<std::string> pair_files(const std::vector<std::string>& options,
+                                    const std::vector<std::string>& names, const std::string& what);
+
+}  // namespace sinter

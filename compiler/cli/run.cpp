@@ -1,0 +1,155 @@
+// sinter run: compile, build, execute as three processes; the compiler itself never computes with the data.
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/build.h"
+#include "cli/command.h"
+#include "cli/compiled.h"
+#include "cli/errors.h"
+#include "cli/inputs.h"
+#include "cli/process.h"
+#include "ir/error.h"
+
+namespace sinter {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options : ModelOptions {
+  std::string bundle, keep;
+  std::vector<std::string> in, out, images;
+};
+
+// A bundle in a folder, as its .map tells it.
+struct Bundle {
+  fs::path dir;
+  std::string name, target;
+  std::vector<DeclaredInput> inputs;
+  std::vector<std::string> outputs;
+};
+
+DType dtype_of_name(const std::string& name) {
+  for (int onnx = 1; onnx < 27; ++onnx)
+    if (const DType t = dtype_of_onnx(onnx); t != DType::kUndefined && name_of(t) == name) return t;
+  return DType::kUndefined;
+}
+
+Bundle open_bundle(const fs::path& dir) {
+  std::error_code ec;
+  fs::path map;
+  for (const auto& entry : fs::directory_iterator(dir, ec)) {
+    if (entry.path().extension() != ".map") continue;
+    if (!map.empty()) throw UsageError(fmt::format("{} holds more than one bundle", dir.string()));
+    map = entry.path();
+  }
+  if (map.empty()) throw UsageError(fmt::format("{} holds no bundle (no NAME.map)", dir.string()));
+  Bundle b;
+  b.dir = fs::absolute(dir);
+  try {
+    std::ifstream f(map);
+    const auto j = nlohmann::json::parse(f);
+    b.name = j.at("name").get<std::string>();
+    b.target = j.at("target").get<std::string>();
+    for (const auto& i : j.value("inputs", nlohmann::json::array())) {
+      DeclaredInput d{
+          i.at("name").get<std::string>(), dtype_of_name(i.at("dtype").get<std::string>()), true, {}};
+      for (const auto& e : i.at("shape")) {
+        const int64_t lo = e.is_object() ? e.at("min").get<int64_t>() : e.get<int64_t>();
+        const int64_t hi = e.is_object() ? e.at("max").get<int64_t>() : lo;
+        d.extents.push_back({std::max<int64_t>(lo, 0), hi, 1});
+      }
+      b.inputs.push_back(std::move(d));
+    }
+    for (const auto& o : j.value("outputs", nlohmann::json::array()))
+      b.outputs.push_back(o.at("name").get<std::string>());
+  } catch (const nlohmann::json::exception& e) {
+    throw UsageError(fmt::format("{} is no bundle's map: {}", map.string(), e.what()));
+  }
+  if (!fs::exists(b.dir / (b.name + ".h"), ec))
+    throw UsageError(fmt::format("{}: {}.h is missing", dir.string(), b.name));
+  return b;
+}
+
+// No file of the bundle is newer.
+bool is_current(const fs::path& program, const fs::path& dir) {
+  std::error_code ec;
+  const auto built = fs::last_write_time(program, ec);
+  if (ec) return false;
+  for (const auto& entry : fs::recursive_directory_iterator(dir))
+    if (entry.is_regular_file() && entry.path() != program && entry.last_write_time() > built) return false;
+  return true;
+}
+
+void execute(const Bundle& b, const fs::path& objects, const InputFiles& inputs, const Options& o) {
+  const Target* target = find_target(b.target);
+  if (!target)
+    throw UsageError(fmt::format("the bundle is for {}, which is unknown", sinter::quoted(b.target)));
+  const Toolchain tc = toolchain_for(*target, true);
+  const fs::path program = b.dir / (b.name + "_main");
+  if (!is_current(program, b.dir)) build_program(b.dir, b.name, tc, objects, program);
+  std::vector<std::string> arguments;
+  for (const std::string& file : inputs.files) arguments.insert(arguments.end(), {"--in", file});
+  const std::vector<std::string> outs = pair_files(o.out, b.outputs, "output");
+  for (size_t i = 0; i < outs.size(); ++i)
+    if (!outs[i].empty())
+      arguments.insert(arguments.end(), {"--out", b.outputs[i] + "=" + fs::absolute(outs[i]).string()});
+  if (!fs::exists(b.dir / (b.name + "_weights.S")))
+    arguments.insert(arguments.end(), {"--weights", (b.dir / (b.name + ".weights")).string()});
+  execute_program(tc, program, arguments);
+}
+
+int run(const Options& o) {
+  if (o.model.empty() == o.bundle.empty()) throw UsageError("run: give a MODEL or --bundle DIR");
+  const TemporaryFolder temporary;
+  if (!o.bundle.empty()) {
+    if (!o.keep.empty()) throw UsageError("--keep: a bundle is kept already");
+    const Bundle b = open_bundle(o.bundle);
+    execute(b, temporary.path(), read_inputs(b.inputs, o.in, o.images, temporary.path()), o);
+    return kExitOk;
+  }
+  ImportOptions import = import_options(o);
+  std::vector<DeclaredInput> declared = declared_inputs(o.model, import.dims);
+  std::erase_if(declared, [&](const DeclaredInput& d) { return import.constants.count(d.name) != 0; });
+  // A model that can't be read is import's to refuse, before its files are missed.
+  InputFiles inputs;
+  if (!declared.empty()) inputs = read_inputs(declared, o.in, o.images, temporary.path());
+  for (size_t i = 0; i < declared.size(); ++i) {
+    const Tensor& t = inputs.tensors[i];
+    if (t.dtype() != declared[i].dtype ||
+        (declared[i].has_shape && t.shape().size() != declared[i].extents.size()))
+      throw UsageError(fmt::format("the input {} is {} with {} axes, its file has {}",
+                                   sinter::quoted(declared[i].name), name_of(declared[i].dtype),
+                                   declared[i].extents.size(), type_text(t)));
+    import.input_shapes[declared[i].name] = t.shape();
+  }
+  const Compiled c = compile_model(o, import);
+  const fs::path dir = o.keep.empty() ? temporary.path() / "bundle" : fs::path(o.keep);
+  write_bundle(c.files, dir);
+  Bundle b{fs::absolute(dir), c.options.name, c.target->name, {}, output_names(*c.graph)};
+  execute(b, temporary.path(), inputs, o);
+  return kExitOk;
+}
+
+}  // namespace
+
+std::function<int()> declare_run(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  add_model_options(app, *o, false);
+  app.add_option("--bundle", o->bundle, "a folder that sinter compile wrote, instead of MODEL");
+  app.add_option("--in", o->in, "[NAME=]FILE for the next input: .npy, .pb, .png or .jpg")
+      ->allow_extra_args(false);
+  app.add_option("--out", o->out,
+                 "[NAME=]FILE for the next output: .npy or .pb; without it the output is printed")
+      ->allow_extra_args(false);
+  app.add_option(
+         "--image", o->images,
+         "how a picture becomes an input: \"NAME: fit=stretch|crop|letterbox order=rgb|bgr|gray scale=1/255\n"
+         "mean=a,b,c std=a,b,c\"; each pixel becomes (byte*scale-mean)/std")
+      ->allow_extra_args(false);
+  app.add_option("--keep", o->keep, "write the bundle and the program to this folder and leave them there");
+  return [o] { return run(*o); };
+}
+
+}  // namespace sinter

@@ -1,0 +1,331 @@
+// sinter verify: the built model against the meaning of the model as imported, layer by layer.
+//
+// The bundle is built with --trace and dumps what every layer wrote. evaluate() computes the same values from
+// the graph before any pass. Value::origin and perm say which value of the model a layer's output is, and
+// with which order of axes. A layer is at fault if its output differs and none of its inputs does.
+//
+// Tolerance, for an element a and its reference b: |a - b| <= rtol * |b| + atol * (greatest |b| of the
+// tensor). NaN equals NaN; infinities and integers are exact, but for 8-bit ones, which may differ by one:
+// sums in another order round to another side.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+
+#include "cli/build.h"
+#include "cli/command.h"
+#include "cli/compiled.h"
+#include "cli/errors.h"
+#include "cli/inputs.h"
+#include "cli/process.h"
+#include "ir/error.h"
+#include "ops/op.h"
+
+namespace sinter {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options : ModelOptions {
+  std::vector<std::string> data, in, images;
+  double rtol = 1e-3, atol = 1e-4;
+  uint32_t seed = 1;
+};
+
+struct Case {
+  std::string name;
+  std::vector<Tensor> inputs, outputs;  // outputs: expected ones, may be empty
+  std::vector<std::string> files;
+};
+
+// The worst element of a comparison; ratio <= 1 is within tolerance.
+struct Difference {
+  double ratio = 0, got = 0, want = 0;
+  int64_t at = -1, count = 0;  // where; how many elements are outside
+  std::string shape;           // other shape or dtype
+  bool ok() const { return ratio <= 1 && shape.empty(); }
+};
+
+Difference compare(const Tensor& got, const Tensor& want, const Options& o) {
+  Difference d;
+  if (got.shape() != want.shape()) {
+    d.shape = fmt::format("{} instead of {}", type_text(got), type_text(want));
+    return d;
+  }
+  double largest = 0;
+  for (int64_t i = 0; i < want.size(); ++i)
+    if (const double w = std::abs(want.real(i)); std::isfinite(w)) largest = std::max(largest, w);
+  for (int64_t i = 0; i < want.size(); ++i) {
+    const double g = got.real(i), w = want.real(i);
+    double ratio = 0;
+    if (std::isnan(g) || std::isnan(w) || std::isinf(g) || std::isinf(w))
+      ratio = g == w || (std::isnan(g) && std::isnan(w)) ? 0 : HUGE_VAL;
+    else if (g != w && !is_float(want.dtype()))
+      ratio =
+          size_of(want.dtype()) == 1 && want.dtype() != DType::kBool && std::abs(g - w) <= 1 ? 1 : HUGE_VAL;
+    else if (g != w)
+      ratio = std::abs(g - w) / (o.rtol * std::abs(w) + o.atol * largest);
+    if (ratio > 1) ++d.count;
+    if (ratio > d.ratio) d.ratio = ratio, d.at = i, d.got = g, d.want = w;
+  }
+  return d;
+}
+
+std::string index_text(int64_t at, const std::vector<int64_t>& shape) {
+  std::string s;
+  for (size_t d = shape.size(); d-- > 0;) {
+    s = fmt::format("{}{}{}", at % shape[d], s.empty() ? "" : ",", s);
+    at /= shape[d];
+  }
+  return "[" + s + "]";
+}
+
+std::string text(const Difference& d, const std::vector<int64_t>& shape) {
+  if (!d.shape.empty()) return d.shape;
+  if (d.at < 0) return "equal";
+  return fmt::format(
+      "at {} {:.7g} instead of {:.7g}, {:.3g} times the tolerance; {} of {} elements are outside",
+      index_text(d.at, shape), d.got, d.want, d.ratio, d.count,
+      std::max<int64_t>(product(Shape(shape.begin(), shape.end())).value(), 1));
+}
+
+// What the program dumped: by layer and value name.
+using Traced = std::map<std::pair<int, std::string>, Tensor>;
+
+Traced read_trace(const fs::path& path) {
+  std::ifstream f(path, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(f), {});
+  size_t at = 0;
+  auto take = [&](void* to, size_t n) {
+    if (n > bytes.size() - at) throw std::runtime_error("the trace is cut off");
+    std::memcpy(to, bytes.data() + at, n);
+    at += n;
+  };
+  char magic[8];
+  take(magic, 8);
+  if (std::string_view(magic, 8) != "SNTRACE1") throw std::runtime_error("no trace was written");
+  Traced traced;
+  while (at < bytes.size()) {
+    int32_t head[4];
+    take(head, sizeof head);
+    std::vector<int64_t> shape(static_cast<size_t>(head[2]));
+    take(shape.data(), shape.size() * sizeof(int64_t));
+    std::string name(static_cast<size_t>(head[3]), '\0');
+    take(name.data(), name.size());
+    Tensor t(dtype_of_onnx(head[1]), shape);
+    take(t.mutable_data(), static_cast<size_t>(t.bytes()));
+    traced[{head[0], name}] = std::move(t);
+  }
+  return traced;
+}
+
+const Value* root_of(const Value* v) {
+  while (v->producer && v->producer->op->is_view && !v->producer->epilogue) v = v->producer->inputs[0];
+  return v;
+}
+
+std::vector<int64_t> inverse(const std::vector<int64_t>& perm) {
+  std::vector<int64_t> inv(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i) inv[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  return inv;
+}
+
+// Compares every traced value that the model knows; prints the first layer at fault. True: no difference.
+bool check_layers(const Compiled& c, const Traced& traced, const std::map<std::string, Tensor>& reference,
+                  const Options& o) {
+  std::map<const Value*, bool> wrong;
+  size_t compared = 0;
+  double worst = 0;
+  bool reported = false;
+  for (size_t i = 0; i < c.plan.layers.size(); ++i) {
+    const Layer& l = c.plan.layers[i];
+    bool inputs_wrong = false;
+    for (const Parameter& p : l.parameters)
+      if (p.kind == Parameter::Kind::kInput && wrong[root_of(p.value)]) inputs_wrong = true;
+    for (const Value* v : l.node->outputs) {
+      if (!v || v->origin.empty()) continue;
+      const auto got = traced.find({static_cast<int>(i), std::string(v->name.c_str())});
+      const auto want = reference.find(v->origin);
+      if (got == traced.end() || want == reference.end()) continue;
+      const Tensor logical = v->perm.empty() ? got->second : got->second.transposed(inverse(v->perm));
+      const Difference d = compare(logical, want->second, o);
+      ++compared;
+      if (d.ok()) worst = std::max(worst, d.ratio);
+      wrong[v] = !d.ok();
+      if (d.ok() || inputs_wrong || reported) continue;
+      reported = true;
+      fmt::print("layer {} {} ({}): {}\n", i, l.function, l.kernel, l.summary);
+      for (const std::string& s : l.node->sources) fmt::print("  node    {}\n", s);
+      for (const Parameter& p : l.parameters)
+        if (p.kind == Parameter::Kind::kInput)
+          fmt::print("  input   {} {}\n", sinter::quoted(p.value->name), text(p.value->type));
+      fmt::print("  output  {} {}\n", sinter::quoted(v->origin), type_text(want->second));
+      fmt::print("  differs {}\n", text(d, want->second.shape()));
+    }
+  }
+  if (!reported)
+    fmt::print("{} of {} layers compared, the worst at {:.3g} of the tolerance\n", compared,
+               c.plan.layers.size(), worst);
+  return !reported;
+}
+
+bool check_outputs(const Graph& g, const std::vector<Tensor>& got, const std::vector<Tensor>& want,
+                   const char* whose, const Options& o) {
+  bool ok = true;
+  for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+    if (!want[i]) continue;
+    const Difference d = compare(got[i], want[i], o);
+    if (d.ok() && got[i].dtype() == want[i].dtype()) continue;
+    ok = false;
+    fmt::print("output {} differs from {}: {}\n", sinter::quoted(g.outputs[i]->name), whose,
+               text(d, want[i].shape()));
+  }
+  return ok;
+}
+
+Tensor random_tensor(const DeclaredInput& d, std::mt19937& random) {
+  std::vector<int64_t> shape;
+  for (const auto& e : d.extents)
+    shape.push_back(e.hi < 0 ? 1 : std::min(e.hi / e.step * e.step, std::max(e.lo, 4 * e.step)));
+  Tensor t(d.dtype, shape);
+  // Small integers are valid indices of most tables.
+  for (int64_t i = 0; i < t.size(); ++i) {
+    const double u = static_cast<double>(random()) / 4294967296.0;
+    if (is_float(d.dtype))
+      t.set_real(i, 2 * u - 1);
+    else
+      t.set_integer(i, static_cast<int64_t>(2 * u));
+  }
+  return t;
+}
+
+Case load_case(const fs::path& folder, const std::vector<DeclaredInput>& inputs, size_t outputs) {
+  Case c;
+  c.name = folder.string();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const fs::path file = folder / fmt::format("input_{}.pb", i);
+    c.inputs.push_back(read_tensor_file(file.string()));
+    c.files.push_back(fs::absolute(file).string());
+  }
+  for (size_t i = 0; i < outputs; ++i) {
+    const fs::path file = folder / fmt::format("output_{}.pb", i);
+    std::error_code ec;
+    c.outputs.push_back(fs::exists(file, ec) ? read_tensor_file(file.string()) : Tensor());
+  }
+  return c;
+}
+
+std::vector<Case> cases_of(const Options& o, const std::vector<DeclaredInput>& inputs,
+                           const fs::path& folder) {
+  std::vector<Case> cases;
+  for (const std::string& d : o.data) cases.push_back(load_case(d, inputs, 64));
+  if (!o.in.empty()) {
+    InputFiles f = read_inputs(inputs, o.in, o.images, folder);
+    cases.push_back({"the given inputs", std::move(f.tensors), {}, std::move(f.files)});
+  }
+  if (!cases.empty()) return cases;
+  std::mt19937 random(o.seed);
+  Case c;
+  c.name = fmt::format("random inputs, seed {}", o.seed);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (size_of(inputs[i].dtype) == 0)
+      throw Refusal(fmt::format("input {}: no random values of its type", sinter::quoted(inputs[i].name)));
+    c.inputs.push_back(random_tensor(inputs[i], random));
+    const fs::path file = folder / fmt::format("random_{}.pb", i);
+    write_tensor_pb(file, c.inputs.back(), inputs[i].name);
+    c.files.push_back(file.string());
+  }
+  return {c};
+}
+
+bool same_shapes(const Case& a, const Case& b) {
+  for (size_t i = 0; i < a.inputs.size(); ++i)
+    if (a.inputs[i].shape() != b.inputs[i].shape()) return false;
+  return true;
+}
+
+// Builds the model for the cases' shapes and checks each of them.
+bool verify_group(const Options& o, ImportOptions import, const std::vector<DeclaredInput>& declared,
+                  const std::vector<const Case*>& cases, bool shapes_from_data) {
+  for (size_t i = 0; i < declared.size() && shapes_from_data; ++i)
+    import.input_shapes[declared[i].name] = cases[0]->inputs[i].shape();
+  ModelOptions traced_options = o;
+  traced_options.trace = true;
+  const Compiled c = compile_model(traced_options, import, true);
+  const TemporaryFolder folder;
+  const fs::path dir = folder.path() / "bundle", program = folder.path() / "program";
+  write_bundle(c.files, dir);
+  const Toolchain tc = toolchain_for(*c.target, true);
+  build_program(dir, c.options.name, tc, folder.path(), program);
+  bool ok = true;
+  for (const Case* data : cases) {
+    fmt::print("{}:\n", data->name);
+    std::map<std::string, Tensor> reference;
+    std::set<std::string> wanted;
+    for (const auto& v : c.graph->values) wanted.insert(v->origin);
+    const std::vector<Tensor> results =
+        evaluate(*c.imported, data->inputs, [&](const Value& v, const Tensor& t) {
+          if (wanted.count(v.name)) reference[v.name] = t;
+        });
+    std::vector<std::string> arguments = {"--trace", (folder.path() / "trace").string()};
+    for (const std::string& f : data->files) arguments.insert(arguments.end(), {"--in", f});
+    std::vector<fs::path> outs;
+    for (size_t i = 0; i < results.size(); ++i) {
+      outs.push_back(folder.path() / fmt::format("out_{}.pb", i));
+      arguments.insert(arguments.end(), {"--out", outs.back().string()});
+    }
+    execute_program(tc, program, arguments, true);
+    std::vector<Tensor> got;
+    for (const fs::path& p : outs) got.push_back(read_tensor_pb(p));
+    const bool layers = check_layers(c, read_trace(folder.path() / "trace"), reference, o);
+    const bool outputs = check_outputs(*c.imported, got, results, "the model's meaning", o);
+    const bool stored = check_outputs(*c.imported, got, data->outputs, "the stored output", o);
+    ok = ok && layers && outputs && stored;
+    if (layers && outputs && stored)
+      fmt::print("{} outputs as expected{}\n", got.size(), data->outputs.empty() ? "" : ", also as stored");
+  }
+  return ok;
+}
+
+int verify(const Options& o) {
+  const ImportOptions import = import_options(o);
+  std::vector<DeclaredInput> declared = declared_inputs(o.model, import.dims);
+  std::erase_if(declared, [&](const DeclaredInput& d) { return import.constants.count(d.name) != 0; });
+  if (declared.empty() && declared_inputs(o.model, {}).empty()) import_model(fs::path(o.model), import);
+  const TemporaryFolder folder;
+  const std::vector<Case> cases = cases_of(o, declared, folder.path());
+  const bool shapes_from_data = !o.data.empty() || !o.in.empty();
+  std::vector<std::vector<const Case*>> groups;
+  for (const Case& c : cases) {
+    auto it =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return same_shapes(*g[0], c); });
+    if (it == groups.end()) it = groups.emplace(groups.end());
+    it->push_back(&c);
+  }
+  bool ok = true;
+  for (const auto& group : groups) ok = verify_group(o, import, declared, group, shapes_from_data) && ok;
+  return ok ? kExitOk : kExitDifference;
+}
+
+}  // namespace
+
+std::function<int()> declare_verify(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  add_model_options(app, *o);
+  app.add_option("--data", o->data, "a folder of input_K.pb and output_K.pb")->allow_extra_args(false);
+  app.add_option("--in", o->in, "[NAME=]FILE for the next input, instead of --data")->allow_extra_args(false);
+  app.add_option("--image", o->images, "how a picture becomes an input, as for sinter run")
+      ->allow_extra_args(false);
+  app.add_option("--seed", o->seed, "of the random inputs where no data are given");
+  app.add_option("--rtol", o->rtol, "tolerance relative to each element")->capture_default_str();
+  app.add_option("--atol", o->atol, "tolerance relative to the tensor's greatest element")
+      ->capture_default_str();
+  return [o] { return verify(*o); };
+}
+
+}  // namespace sinter

@@ -1,0 +1,355 @@
+// The program around a compiled net: reads its inputs from files, runs it, writes its outputs.
+//
+//     net --in [NAME=]FILE... [--out [NAME=]FILE...] [--weights FILE] [--repeat N] [--json FILE] [--trace
+//     FILE]
+//
+// Files are .npy or .pb (ONNX TensorProto). A NAME= in front picks the tensor; a file without one belongs to
+// the first tensor that has none yet. Outputs without a file are printed. --repeat runs N times more, after
+// one that warms up, and --json writes what they took. --trace, in a net compiled with it, writes every
+// layer's result (format: TraceFile below).
+//
+// Nothing from a file reaches the net unchecked: element type, rank and every extent's bounds are compared
+// first. Exit code: 0, 2 for wrong arguments or files, 6 if the net returned an error or memory is short.
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sinter/half.h"
+#include "sinter/tensor_file.h"
+
+namespace sinter {
+
+struct RunnerExtent {
+  std::int64_t lo, hi;
+};
+
+// An input or output of the net.
+struct RunnerTensor {
+  const char* name;    // in the model
+  const char* member;  // in NAME_inputs or NAME_outputs
+  int type;            // ONNX's number of the element type
+  std::vector<RunnerExtent> extents;
+  std::int64_t max_bytes;
+};
+
+struct RunnerCall;
+struct RunnerNet {
+  const char* name;
+  std::vector<RunnerTensor> inputs, outputs;
+  std::int64_t arena_bytes, weights_bytes;
+  bool weights_in_file, traced;
+  int (*run)(RunnerCall&);
+  const char* (*error)(int);
+};
+
+// What is written with --trace, or the time of each layer. The file: "SNTRACE1", then for each tensor the
+// int32 layer, element type, rank and length of its name, int64 dims, the name, the contents.
+struct RunnerTrace {
+  std::FILE* file = nullptr;
+  bool failed = false;
+  std::vector<double> best, now;  // microseconds by layer: the least of all runs, this run
+  std::chrono::steady_clock::time_point last;
+};
+
+struct RunnerCall {
+  std::vector<TensorFile> inputs, outputs;
+  Buffer arena, weights;
+  RunnerTrace trace;
+};
+
+namespace runner {
+
+using Clock = std::chrono::steady_clock;
+
+inline double microseconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::micro>(to - from).count();
+}
+
+inline void dump(RunnerTrace& t, int layer, const char* value, const void* data, int type, int rank,
+                 const std::int64_t* dims) {
+  const std::vector<std::int64_t> shape(dims, dims + rank);
+  const ElementType* e = element_type(type);
+  const std::int64_t n = tensor_file::count(shape);
+  const std::size_t length = std::strlen(value);
+  if (!e || n < 0) {
+    t.failed = true;
+    return;
+  }
+  const std::int32_t head[] = {layer, type, rank, static_cast<std::int32_t>(length)};
+  const auto put = [&](const void* p, std::size_t size) {
+    if (size > 0 && std::fwrite(p, 1, size, t.file) != size) t.failed = true;
+  };
+  put(head, sizeof head);
+  put(shape.data(), shape.size() * sizeof(std::int64_t));
+  put(value, length);
+  put(data, static_cast<std::size_t>(n * e->bytes));
+}
+
+// The callback of a net compiled with --trace.
+inline void on_layer(void* context, int layer, const char* value, const void* data, int type, int rank,
+                     const std::int64_t* dims) {
+  RunnerTrace& t = *static_cast<RunnerTrace*>(context);
+  if (t.file) return dump(t, layer, value, data, type, rank, dims);
+  const auto i = static_cast<std::size_t>(layer);
+  if (t.now.size() <= i) t.now.resize(i + 1, 0.0);
+  const Clock::time_point now = Clock::now();
+  t.now[i] += microseconds(t.last, now);
+  t.last = now;
+}
+
+struct Arguments {
+  std::vector<std::string> in, out;  // one per tensor; empty: none
+  std::string weights, json, trace;
+  int repeat = 0;
+};
+
+// Gives `text`, NAME=FILE or FILE, to its tensor.
+inline bool assign(const std::vector<RunnerTensor>& tensors, std::vector<std::string>& files,
+                   const std::string& text) {
+  for (std::size_t at = text.find('='); at != std::string::npos; at = text.find('=', at + 1))
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      if (text.compare(0, at, tensors[i].name) == 0 || text.compare(0, at, tensors[i].member) == 0) {
+        files[i] = text.substr(at + 1);
+        return true;
+      }
+  for (std::string& f : files)
+    if (f.empty()) {
+      f = text;
+      return true;
+    }
+  return false;
+}
+
+inline std::string usage(const RunnerNet& net) {
+  std::string s = std::string("usage: ") + net.name + " --in [NAME=]FILE... [--out [NAME=]FILE...]" +
+                  (net.weights_in_file ? " --weights FILE" : "") + " [--repeat N] [--json FILE]" +
+                  (net.traced ? " [--trace FILE]" : "") + "\n";
+  for (const auto* list : {&net.inputs, &net.outputs})
+    for (const RunnerTensor& t : *list) {
+      s += std::string(list == &net.inputs ? "  input  " : "  output ") + t.name + " " +
+           element_type(t.type)->name + "[";
+      for (std::size_t i = 0; i < t.extents.size(); ++i) {
+        const RunnerExtent& e = t.extents[i];
+        s += (i ? "," : "") + std::to_string(e.lo) + (e.lo == e.hi ? "" : ".." + std::to_string(e.hi));
+      }
+      s += "]\n";
+    }
+  return s;
+}
+
+inline bool parse(const RunnerNet& net, int argc, char** argv, Arguments& a) {
+  a.in.resize(net.inputs.size());
+  a.out.resize(net.outputs.size());
+  // Tensors that are named come first, so that the others fill what is left.
+  for (const bool named : {true, false})
+    for (int i = 1; i + 1 < argc; i += 2) {
+      const std::string option = argv[i], value = argv[i + 1];
+      const bool in = option == "--in";
+      if (!in && option != "--out") continue;
+      const auto& tensors = in ? net.inputs : net.outputs;
+      std::vector<std::string> full(tensors.size(), "taken");
+      if (assign(tensors, full, value) != named) continue;
+      if (!assign(tensors, in ? a.in : a.out, value)) {
+        std::fprintf(stderr, "%s: more %s files than %ss\n", net.name, option.c_str(),
+                     in ? "input" : "output");
+        return false;
+      }
+    }
+  for (int i = 1; i < argc; i += 2) {
+    const std::string option = argv[i];
+    if (i + 1 == argc) return false;
+    if (option == "--in" || option == "--out") continue;
+    if (option == "--weights")
+      a.weights = argv[i + 1];
+    else if (option == "--json")
+      a.json = argv[i + 1];
+    else if (option == "--trace" && net.traced)
+      a.trace = argv[i + 1];
+    else if (option == "--repeat")
+      a.repeat = std::atoi(argv[i + 1]);
+    else
+      return false;
+  }
+  for (std::size_t i = 0; i < a.in.size(); ++i)
+    if (a.in[i].empty()) {
+      std::fprintf(stderr, "%s: no file for the input %s\n", net.name, net.inputs[i].name);
+      return false;
+    }
+  return a.weights.empty() != net.weights_in_file && a.repeat >= 0;
+}
+
+// Reads one input and compares it with what the net takes.
+inline std::string load(const RunnerTensor& t, const std::string& path, TensorFile& out) {
+  // Twelve bytes an element are the most that a typed field of a .pb takes, with its key.
+  std::string problem = read_tensor(path, t.max_bytes * 12 + (std::int64_t{1} << 20), out);
+  if (!problem.empty()) return problem;
+  std::string want = std::string(element_type(t.type)->name) + "[";
+  bool fits = out.type->onnx == t.type && out.dims.size() == t.extents.size();
+  for (std::size_t i = 0; i < t.extents.size(); ++i) {
+    const RunnerExtent& e = t.extents[i];
+    want += (i ? "," : "") + std::to_string(e.lo) + (e.lo == e.hi ? "" : ".." + std::to_string(e.hi));
+    fits = fits && out.dims[i] >= e.lo && out.dims[i] <= e.hi;
+  }
+  if (fits) return "";
+  return path + " is " + out.type->name + tensor_file::shape_text(out.dims) + ", but the input " + t.name +
+         " is " + want + "]";
+}
+
+inline double value_of(const TensorFile& t, std::int64_t i) {
+  const unsigned char* p = t.data.data() + i * t.type->bytes;
+  const auto as = [p](auto v) {
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  };
+  switch (t.type->onnx) {
+    case 1: return static_cast<double>(as(float{}));
+    case 11: return as(double{});
+    case 10: return static_cast<double>(to_float(as(half{})));
+    case 16: return static_cast<double>(to_float(as(bfloat16{})));
+    case 3:
+    case 22:
+    case 26: return static_cast<double>(as(std::int8_t{}));
+    case 4: return static_cast<double>(as(std::uint16_t{}));
+    case 5: return static_cast<double>(as(std::int16_t{}));
+    case 6: return static_cast<double>(as(std::int32_t{}));
+    case 7: return static_cast<double>(as(std::int64_t{}));
+    case 12: return static_cast<double>(as(std::uint32_t{}));
+    case 13: return static_cast<double>(as(std::uint64_t{}));
+    default: return static_cast<double>(*p);
+  }
+}
+
+inline void print(const RunnerTensor& t, const TensorFile& f, const std::string& path) {
+  std::printf("%s %s%s", t.name, f.type->name, tensor_file::shape_text(f.dims).c_str());
+  if (!path.empty()) {
+    std::printf(" -> %s\n", path.c_str());
+    return;
+  }
+  const std::int64_t n = tensor_file::count(f.dims);
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(n, 16); ++i)
+    std::printf("%s%.7g", i ? " " : ": ", value_of(f, i));
+  std::printf(n > 16 ? " ...\n" : "\n");
+}
+
+inline int run_once(const RunnerNet& net, RunnerCall& call) {
+  RunnerTrace& t = call.trace;
+  std::fill(t.now.begin(), t.now.end(), 0.0);
+  t.last = Clock::now();
+  const int code = net.run(call);
+  if (code != 0) std::fprintf(stderr, "%s: error %d: %s\n", net.name, code, net.error(code));
+  return code;
+}
+
+inline bool repeat(const RunnerNet& net, RunnerCall& call, const Arguments& a) {
+  std::vector<double> times;
+  for (int i = 0; i < a.repeat; ++i) {
+    const Clock::time_point start = Clock::now();
+    if (run_once(net, call) != 0) return false;
+    times.push_back(microseconds(start, Clock::now()));
+    RunnerTrace& t = call.trace;
+    if (t.best.size() < t.now.size()) t.best.resize(t.now.size(), 1e300);
+    for (std::size_t k = 0; k < t.now.size(); ++k) t.best[k] = std::min(t.best[k], t.now[k]);
+  }
+  std::sort(times.begin(), times.end());
+  const double median = (times[times.size() / 2] + times[(times.size() - 1) / 2]) / 2;
+  if (a.json.empty()) {
+    std::printf("%d runs: %.2f us at least, median %.2f us\n", a.repeat, times[0], median);
+    return true;
+  }
+  std::FILE* f = std::fopen(a.json.c_str(), "w");
+  if (!f) return false;
+  std::fprintf(f, "{\"runs\": %d, \"min_us\": %.3f, \"median_us\": %.3f, \"layers_us\": [", a.repeat,
+               times[0], median);
+  for (std::size_t k = 0; k < call.trace.best.size(); ++k)
+    std::fprintf(f, "%s%.3f", k ? ", " : "", call.trace.best[k]);
+  std::fprintf(f, "]}\n");
+  return std::fclose(f) == 0;
+}
+
+inline bool prepare(const RunnerNet& net, const Arguments& a, RunnerCall& call, int& code) {
+  code = 2;
+  for (std::size_t i = 0; i < net.inputs.size(); ++i) {
+    call.inputs.emplace_back();
+    const std::string problem = load(net.inputs[i], a.in[i], call.inputs.back());
+    if (problem.empty()) continue;
+    std::fprintf(stderr, "%s: %s\n", net.name, problem.c_str());
+    return false;
+  }
+  if (net.weights_in_file) {
+    std::string bytes;
+    const std::string problem = tensor_file::slurp(a.weights, net.weights_bytes, bytes);
+    if (!problem.empty() || static_cast<std::int64_t>(bytes.size()) != net.weights_bytes) {
+      std::fprintf(stderr, "%s: %s %s\n", net.name, a.weights.c_str(),
+                   problem.empty() ? "does not have this net's weights" : problem.c_str());
+      return false;
+    }
+    if (call.weights.allocate(net.weights_bytes) && !bytes.empty())
+      std::memcpy(call.weights.data(), bytes.data(), bytes.size());
+  }
+  code = 6;
+  bool ok = call.arena.allocate(net.arena_bytes) && (!net.weights_in_file || call.weights.data());
+  // What is read before it was written shows: NaN as a float, -1 as an integer.
+  if (ok) std::memset(call.arena.data(), 0xff, static_cast<std::size_t>(net.arena_bytes));
+  for (const RunnerTensor& t : net.outputs) {
+    call.outputs.emplace_back();
+    TensorFile& out = call.outputs.back();
+    out.type = element_type(t.type);
+    for (const RunnerExtent& e : t.extents) out.dims.push_back(e.lo);
+    ok = ok && out.data.allocate(t.max_bytes);
+  }
+  if (!ok) std::fprintf(stderr, "%s: not enough memory\n", net.name);
+  return ok;
+}
+
+}  // namespace runner
+
+inline int runner_main(const RunnerNet& net, int argc, char** argv) {
+  using namespace runner;
+  Arguments a;
+  if (!parse(net, argc, argv, a)) {
+    std::fputs(usage(net).c_str(), stderr);
+    return 2;
+  }
+  RunnerCall call;
+  int code = 0;
+  if (!prepare(net, a, call, code)) return code;
+  if (!a.trace.empty()) {
+    call.trace.file = std::fopen(a.trace.c_str(), "wb");
+    if (!call.trace.file || std::fwrite("SNTRACE1", 1, 8, call.trace.file) != 8) {
+      std::fprintf(stderr, "%s: %s can't be written\n", net.name, a.trace.c_str());
+      return 2;
+    }
+  }
+  code = run_once(net, call);
+  if (call.trace.file) {
+    if (std::fclose(call.trace.file) != 0 || call.trace.failed) {
+      std::fprintf(stderr, "%s: %s can't be written\n", net.name, a.trace.c_str());
+      return 2;
+    }
+    call.trace.file = nullptr;
+  }
+  if (code != 0) return 6;
+  for (std::size_t i = 0; i < net.outputs.size(); ++i) {
+    const TensorFile& out = call.outputs[i];
+    if (!a.out[i].empty()) {
+      const std::string problem =
+          write_tensor(a.out[i], net.outputs[i].name, *out.type, out.dims, out.data.data());
+      if (!problem.empty()) {
+        std::fprintf(stderr, "%s: %s\n", net.name, problem.c_str());
+        return 2;
+      }
+    }
+    print(net.outputs[i], out, a.out[i]);
+  }
+  if (a.repeat > 0 && !repeat(net, call, a)) return 6;
+  return 0;
+}
+
+}  // namespace sinter

@@ -1,0 +1,47 @@
+# Installs sinter, moves the installed folder, and builds and runs a project that uses it, for MACHINE (host or
+# aarch64). Then touches the model: the next build must compile it again.
+set(toolchain "")
+set(emulator "")
+if(MACHINE STREQUAL "aarch64")
+  find_program(cross aarch64-linux-gnu-g++)
+  find_program(emulator NAMES qemu-aarch64-static qemu-aarch64)
+  if(NOT cross OR NOT emulator)
+    message("SKIPPED: no aarch64-linux-gnu-g++ or no qemu-aarch64")
+    return()
+  endif()
+  set(toolchain -DCMAKE_TOOLCHAIN_FILE=${SOURCE_DIR}/cmake/aarch64-linux-gnu.cmake)
+endif()
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${ARGN}\nended with ${code}\n${out}\n${err}")
+  endif()
+  set(output "${out}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE ${WORK_DIR})
+file(MAKE_DIRECTORY ${WORK_DIR})
+run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${WORK_DIR}/installed)
+file(RENAME ${WORK_DIR}/installed ${WORK_DIR}/moved)
+file(COPY ${SOURCE_DIR}/tests/cli/consumer/ DESTINATION ${WORK_DIR}/project)
+file(COPY_FILE ${SOURCE_DIR}/examples/digits/digits.onnx ${WORK_DIR}/project/net.onnx)
+
+run(${CMAKE_COMMAND} -S ${WORK_DIR}/project -B ${WORK_DIR}/build -G Ninja -DCMAKE_BUILD_TYPE=Release
+    -DCMAKE_PREFIX_PATH=${WORK_DIR}/moved ${toolchain})
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
+run(${emulator} ${WORK_DIR}/build/consumer)
+set(first "${output}")
+message("${output}")
+
+# ninja compares whole seconds on some file systems.
+execute_process(COMMAND ${CMAKE_COMMAND} -E sleep 1.1)
+file(TOUCH ${WORK_DIR}/project/net.onnx)
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
+if(NOT output MATCHES "sinter: net: ")
+  message(FATAL_ERROR "the model changed, but was not compiled again:\n${output}")
+endif()
+run(${emulator} ${WORK_DIR}/build/consumer)
+if(NOT output STREQUAL first)
+  message(FATAL_ERROR "another result after the same model was compiled again:\n${first}${output}")
+endif()
