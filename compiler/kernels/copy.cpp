@@ -71,7 +71,8 @@ void emit_strided(LayerWriter& w) {
 // ---- Identity and its like
 
 bool accepts_same(const Node& n, const Target&) {
-  return is_op(n, {"Identity", "Dropout"}) && !n.epilogue && is_movable(n);
+  const bool copies = std::string_view(n.op->domain) == "sinter" && std::string_view(n.op->name) == "copy";
+  return (copies || is_op(n, {"Identity", "Dropout"})) && !n.epilogue && is_movable(n);
 }
 void emit_same(LayerWriter& w) {
   const Node& n = w.node;
