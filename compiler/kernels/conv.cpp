@@ -146,8 +146,10 @@ void emit(LayerWriter& w) {
   const bool whole_run = g.groups == 1 && rows.dilation() == 1;
   auto tile = [&](const std::string& name, const std::string& parameters, const std::string& first,
                   const std::string& end, bool edge) {
-    w.out.line("const auto {} = [&](auto pixels, std::int64_t ox{}) __attribute__((always_inline)) {{", name,
-               parameters);
+    w.out.line(
+        "[[maybe_unused]] const auto {} = [&](auto pixels, std::int64_t ox{}) __attribute__((always_inline)) "
+        "{{",
+        name, parameters);
     w.out.line("constexpr int kPixels = pixels.value;");
     w.out.line("Tile<kVectors, kPixels> sum;");
     w.out.line("tile_bias(sum, {});",
@@ -195,7 +197,7 @@ void emit(LayerWriter& w) {
         fmt::format("edge(Int<1>(), ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
     if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, call);
     emit_tiles(w, "ox", end, interior, w.target.tile(panels.vectors), "ox", "tile(Int<{T}>(), {x});");
-    w.out.line("for (; ox < {}; ++ox) {}", width, call);
+    if (end != width) w.out.line("for (; ox < {}; ++ox) {}", width, call);
   } else {
     emit_tiles(w, "0", end, interior, w.target.tile(panels.vectors), "ox", "tile(Int<{T}>(), {x});");
   }

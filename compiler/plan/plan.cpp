@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "emit/code.h"
 #include "ir/error.h"
@@ -9,11 +10,20 @@
 #include "plan/views.h"
 
 namespace sinter {
+
+bool is_view(const Node& n) {
+  if (!n.op->is_view || n.epilogue) return false;
+  // A Reshape to extents that only the run knows has to find and to check them.
+  const Value* target =
+      n.inputs.size() == 2 && n.op->name == std::string_view("Reshape") ? n.inputs[1] : nullptr;
+  return !target || target->data || !target->elements.empty();
+}
+
 namespace {
 
-// The Value whose bytes a chain of Reshapes and their like shows.
+// The Value whose bytes a chain of views shows.
 const Value* root_of(const Value* v) {
-  while (v->producer && v->producer->op->is_view && !v->producer->epilogue) v = v->producer->inputs[0];
+  while (v->producer && is_view(*v->producer)) v = v->producer->inputs[0];
   return v;
 }
 
@@ -196,6 +206,31 @@ class ArenaPlanner {
 // "/features/0/Conv" -> "features_0_Conv"
 std::string function_name(const Node& n) { return identifier(n.name); }
 
+// Counts that only the run knows must be found by a layer before another one, or the caller, is told them.
+void check_counts(const Graph& g, const Plan& plan, std::vector<std::string>& problems) {
+  std::set<const Symbol*> known;
+  auto visit = [](const Shape& s, const auto& f) {
+    std::vector<SymbolPtr> symbols;
+    for (const Dim& d : s) d.collect_symbols(symbols);
+    for (const SymbolPtr& symbol : symbols) f(symbol);
+  };
+  auto need = [&](const SymbolPtr& s, const std::string& who) {
+    if (known.insert(s.get()).second)
+      problems.push_back(
+          fmt::format("{}: the extent {} ({}) is only known at run time, which is not supported here", who,
+                      sinter::quoted(s->name), s->origin));
+  };
+  for (const Value* v : g.inputs) visit(v->type.shape, [&](const SymbolPtr& s) { known.insert(s.get()); });
+  for (const Layer& l : plan.layers) {
+    for (const Parameter& p : l.parameters)
+      if (p.kind == Parameter::Kind::kSymbol) need(p.symbol, label(*l.node));
+    for (const Parameter& p : l.parameters)
+      if (p.kind == Parameter::Kind::kCount) known.insert(p.symbol.get());
+  }
+  for (const Value* v : g.outputs)
+    visit(v->type.shape, [&](const SymbolPtr& s) { need(s, sinter::quoted(v->name)); });
+}
+
 }  // namespace
 
 void separate_outputs(Graph& g) {
@@ -212,6 +247,7 @@ void separate_outputs(Graph& g) {
     Value* v = g.add_value(out->name + "_output", out->type);
     v->origin = out->origin;
     v->perm = out->perm;
+    // Not an Identity, which is a view.
     Node* n = g.add_node(copy, out->name + "_copy", {out}, {v});
     n->sources = {};
     taken.push_back(v);
@@ -255,6 +291,7 @@ Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
       if (problems.size() < 20) problems.insert(problems.end(), r.problems.begin(), r.problems.end());
     }
   }
+  if (problems.empty()) check_counts(g, plan, problems);
   if (!problems.empty()) throw Refusal(std::move(problems));
   ArenaPlanner(g, views, plan).run();
   return plan;

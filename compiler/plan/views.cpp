@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "ops/movement.h"
+#include "plan/plan.h"
 
 namespace sinter {
 namespace {
-
-bool is_view(const Node& n) { return n.op->is_view && !n.epilogue; }
 
 // Through Reshape and its like only.
 const Value* shown(const Value* v) {

@@ -34,18 +34,18 @@ const char* const kModel = R"(<ir_version: 8, opset_import: ["" : 17, "c" : 1]>
 
 TEST_F(Custom, InfersTypesAndShapes) {
   const struct {
-    const char *rules, *type;
+    const char *rules, *expected;
   } cases[] = {
       {"", "float32[N,4]"},
       {R"#("shape": "same(1)", "dtype": "int64",)#", "int64[2,3]"},
       {R"#("shape": ["x[0]*k + 1", "min(z[-1], 2) - -5", 7, "ceildiv(x[0], 2)", "(x[1]+5)/2"],)#",
        "float32[3*N+1,7,7,ceildiv(N,2),4]"},
       {R"#("shape": [],)#", "float32[]"},
-      {R"#("shape": ["q"],)#", R"#("F_y" (F): extent "q" cannot be understood)#"},
-      {R"#("shape": ["x[5]"],)#", R"#("F_y" (F): extent "x[5]": "x" has shape [N,4])#"},
-      {R"#("shape": ["x[0"],)#", R"#("F_y" (F): extent "x[0" cannot be understood)#"},
-      {R"#("shape": ["4/(x[0]-1)"],)#", R"#("F_y" (F): extent "4/(x[0]-1)" divides by N-1)#"},
-      {R"#("shape": ["2-3"],)#", R"#("F_y" (F): extent "2-3" is -1)#"},
+      {R"#("shape": ["q"],)#", R"#(extent "q" cannot be understood)#"},
+      {R"#("shape": ["x[5]"],)#", R"#(extent "x[5]": "x" has shape [N,4])#"},
+      {R"#("shape": ["x[0"],)#", R"#(extent "x[0" cannot be understood)#"},
+      {R"#("shape": ["4/(x[0]-1)"],)#", R"#(extent "4/(x[0]-1)" divides by N-1)#"},
+      {R"#("shape": ["2-3"],)#", R"#(extent "2-3" is -1)#"},
   };
   for (const auto& c : cases) {
     const CustomOps ops(file(std::string(R"#([{"domain": "c", "op": "F", "inputs": ["x", "z?"],)#") + c.rules +
@@ -55,7 +55,7 @@ TEST_F(Custom, InfersTypesAndShapes) {
     std::string got;
     const std::string refusal = refusal_of([&] { got = text(import_text(kModel, o).graph->outputs[0]->type); });
     const std::string result = refusal == "accepted" ? got : refusal;
-    EXPECT_TRUE(result == c.type || result.find(std::string(c.type).substr(std::string(c.type).find(' ') == std::string::npos ? 0 : std::string(c.type).find("): "))) != std::string::npos) << result;
+    EXPECT_NE(result.find(c.expected), std::string::npos) << result;
   }
 }
 
