@@ -197,7 +197,7 @@ void emit(LayerWriter& w) {
         fmt::format("edge(Int<1>(), ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
     if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, call);
     emit_tiles(w, "ox", end, interior, w.target.tile(panels.vectors), "ox", "tile(Int<{T}>(), {x});");
-    w.out.line("for (; ox < {}; ++ox) {}", width, call);
+    if (end != width) w.out.line("for (; ox < {}; ++ox) {}", width, call);
   } else {
     emit_tiles(w, "0", end, interior, w.target.tile(panels.vectors), "ox", "tile(Int<{T}>(), {x});");
   }

@@ -121,7 +121,7 @@ void emit(LayerWriter& w) {
     w.out.line("std::int64_t ox = 0;");
     if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, call);
     emit_tiles(w, "ox", end, interior, static_cast<int>(tile), "ox", "tile(Int<{T}>(), {x});");
-    w.out.line("for (; ox < {}; ++ox) {}", width, call);
+    if (end != width) w.out.line("for (; ox < {}; ++ox) {}", width, call);
   }
   w.out.put("};");
   const int64_t full = channels / lanes;

@@ -139,7 +139,7 @@ class Writer {
       w_.out.line("std::int64_t j = 0;");
       if (b != "0") w_.out.line("for (; j < {}; ++j) edge(Int<1>(), j);", b);
       emit_tiles(w_, "j", e, end - begin, w_.target.tile(panels_.vectors), "j", "tile(Int<{T}>(), {x});");
-      w_.out.line("for (; j < {}; ++j) edge(Int<1>(), j);", c);
+      if (e != c) w_.out.line("for (; j < {}; ++j) edge(Int<1>(), j);", c);
     }
     w_.out.line("}}");
   }

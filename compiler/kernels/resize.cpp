@@ -251,10 +251,12 @@ class Writer {
     const std::string n = inner_ ? w_.dim(axes_.back().extent) : "1";
     const bool vector = inner_ && t_ == DType::kF32 && epilogue_.has_vector() && w_.target.lanes > 1 &&
                         axes_.back().extent.hi() >= w_.target.lanes;
+    const bool whole = vector && axes_.back().extent.is_static() && axes_.back().extent.value() % w_.target.lanes == 0;
     if (vector) {
       w_.include("sinter/math.h");
-      w_.out.line("std::int64_t i = 0;");
-      w_.out.line("for (; i + kLanes <= {}; i += kLanes) {{", n);
+      if (whole) w_.out.line("for (std::int64_t i = 0; i < {}; i += kLanes) {{", n);
+      else w_.out.line("std::int64_t i = 0;");
+      if (!whole) w_.out.line("for (; i + kLanes <= {}; i += kLanes) {{", n);
       if (weighted_) {
         w_.out.line("f32v sum = mul(load(from[0] + i), splat(weight[0]));");
         if (taps_ > 1)
@@ -265,6 +267,7 @@ class Writer {
       }
       w_.out.line("store(to + i, {});", epilogue_.vector("sum", index("i"), "", w_.out));
       w_.out.line("}}");
+      if (whole) return;  // no tail: compilers warn of loops that never run
       w_.out.line("for (; i < {}; ++i) {{", n);
     } else {
       w_.out.line("for (std::int64_t i = 0; i < {}; ++i) {{", n);

@@ -1,0 +1,132 @@
+// Exit codes and messages of the command line.
+#include <gtest/gtest.h>
+
+#include "program.h"
+
+namespace sinter {
+namespace {
+
+const char* const kRelu = "g (float[2,3] x) => (float[2,3] y) { y = Relu(x) }";
+const char* const kFree = "g (float[N,3] x, float[M] z) => (float[N,3] y) { y = Relu(x) }";
+
+class Command : public testing::Test {
+ protected:
+  std::string path(const std::string& name) { return (folder_.path() / name).string(); }
+  std::string model(const char* graph) {
+    save_text(graph, path("m.onnx"));
+    return path("m.onnx");
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Command, HelpAndVersion) {
+  expect({"--help"}, 0, "Exit codes");
+  expect({"--version"}, 0, "sinter 0.");
+  expect({"compile", "--help"}, 0, "--dim");
+  expect({"targets"}, 0, "cortex-a72");
+  expect({"ops"}, 0, "Softmax");
+  expect({"passes"}, 0, "fold_constants");
+}
+
+TEST_F(Command, WrongUsage) {
+  const std::string m = model(kRelu), out = path("out");
+  expect({}, 2, "subcommand");
+  expect({"frobnicate"}, 2, "frobnicate");
+  expect({"compile"}, 2, "MODEL");
+  expect({"compile", m}, 2, "--output");
+  expect({"compile", m, "-o", out, "--nonsense"}, 2, "--nonsense");
+  expect({"compile", m, "-o", out, "--target", "z80"}, 2, "cortex-a53");
+  expect({"compile", m, "-o", out, "--dim", "N"}, 2, "NAME=4");
+  expect({"compile", m, "-o", out, "--dim", "N=x"}, 2, "\"x\" is no whole number");
+  expect({"compile", m, "-o", out, "--dim", "N=9..3"}, 2, "no range");
+  expect({"compile", m, "-o", out, "--threads", "2"}, 2, "--threads");
+  expect({"compile", m, "-o", out, "--weights", "lost"}, 2, "weights");
+  expect({"compile", m, "-o", out, "--max-ram", "much"}, 2, "--max-ram");
+  expect({"compile", m, "-o", out, "--name", "a b"}, 2, "a_b would be");
+  expect({"compile", m, "-o", out, "--skip-pass", "magic"}, 2, "no pass \"magic\"");
+  expect({"compile", m, "-o", out, "--const", "q=1"}, 2, "the inputs are \"x\"");
+  expect({"run"}, 2, "--bundle");
+  expect({"run", m}, 2, "no --in for the input \"x\"");
+  expect({"run", m, "--in", path("nothing.npy")}, 2, "nothing.npy");
+  expect({"run", "--bundle", path("nowhere")}, 2, "no bundle");
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST_F(Command, Refusals) {
+  const std::string out = path("out");
+  expect({"compile", path("none.onnx"), "-o", out}, 3, "none.onnx: ");
+  put(path("broken.onnx"), "\x0a\xff\xff\xff\xff garbage");
+  expect({"compile", path("broken.onnx"), "-o", out}, 3, "broken.onnx: ");
+  // Every problem in one run, each with node and op.
+  const std::string m =
+      model("g (float[2] x) => (float[2] y) { a = Frobnicate(x) b = Twiddle(a) y = Add(a, b) }");
+  expect({"compile", m, "-o", out}, 3, "(Frobnicate): ");
+  expect({"compile", m, "-o", out}, 3, "(Twiddle): ");
+  const std::string f = model(kFree);
+  expect({"compile", f, "-o", out}, 3, "--dim \"N<=MAX\"");
+  expect({"compile", f, "-o", out}, 3, "--dim M=VALUE");
+  expect({"compile", f, "-o", out, "--dim", "K=3"}, 3, "\"K\"");
+  expect({"verify", f}, 3, "--dim");
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST_F(Command, Budgets) {
+  const std::string m =
+      model("g (float[64,64] x) => (float[64,64] y) { a = MatMul(x, x) b = MatMul(a, x) y = MatMul(b, a) }");
+  const std::string out = path("out");
+  expect({"compile", m, "-o", out, "--max-ram", "1K"}, 3, "--max-ram allows 1024");
+  EXPECT_FALSE(std::filesystem::exists(out));
+  expect({"compile", m, "-o", out, "--target", "scalar", "--max-ram", "1M", "--max-stack", "64K",
+          "--max-flash", "1M"},
+         0, "");
+  expect({"compile", m, "-o", path("p"), "--target", "scalar", "--max-flash", "100"}, 3,
+         "--max-flash allows 100");
+  expect({"compile", m, "-o", path("p"), "--target", "scalar", "--max-stack", "8"}, 3,
+         "--max-stack allows 8");
+  EXPECT_FALSE(std::filesystem::exists(path("p")));
+}
+
+TEST_F(Command, ToolchainFailure) {
+  const std::string m = model(kRelu);
+  write_tensor_pb(path("x.pb"), Tensor(DType::kF32, {2, 3}), "x");
+  setenv("CXX", "/bin/false", 1);
+  expect({"run", m, "--in", path("x.pb")}, 4, "compiler failed");
+  setenv("CXX", "no-such-compiler", 1);
+  expect({"run", m, "--in", path("x.pb")}, 4, "no-such-compiler");
+  unsetenv("CXX");
+}
+
+TEST_F(Command, CompileWritesABundle) {
+  const std::string m = model(kRelu);
+  expect({"compile", m, "-o", path("deep/er"), "--name", "net", "--target", "scalar"}, 0,
+         "net: 1 layers for scalar");
+  for (const char* f :
+       {"net.h", "net.cpp", "net_main.cpp", "net.weights", "net_weights.S", "net.map", "net.cmake"})
+    EXPECT_TRUE(std::filesystem::exists(folder_.path() / "deep/er" / f)) << f;
+  put(path("file"), "");
+  expect({"compile", m, "-o", path("file/below")}, 3, "cannot create the folder");
+}
+
+// The same bytes wherever the model lies and the bundle goes.
+TEST_F(Command, OutputIsDeterministic) {
+  const char* const graph =
+      "g (float[N,3,9,9] x) => (float[N,4,7,7] y)\n"
+      "<float[4,3,3,3] w = "
+      "{1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,"
+      "1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,"
+      "7,8,9,1,2,3,4,5,6,7,8,9}>\n"
+      "{ c = Conv(x, w) s = Sigmoid(c) y = Mul(c, s) }";
+  for (const char* sub : {"a", "b/c"}) {
+    std::filesystem::create_directories(folder_.path() / sub);
+    save_text(graph, folder_.path() / sub / "m.onnx");
+    expect({"compile", path(std::string(sub) + "/m.onnx"), "-o", path(std::string(sub) + "/out"), "--dim",
+            "N<=4", "--target", "scalar"},
+           0, "m: ");
+  }
+  const auto a = files_of(path("a/out")), b = files_of(path("b/c/out"));
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [name, bytes] : a) EXPECT_TRUE(b.count(name) && b.at(name) == bytes) << name;
+}
+
+}  // namespace
+}  // namespace sinter

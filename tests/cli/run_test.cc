@@ -1,0 +1,145 @@
+// sinter run: from files to files through the C++ compiler.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#include <stb/stb_image_write.h>
+#pragma GCC diagnostic pop
+
+#include "cli/options.h"
+#include "program.h"
+#include "sinter/tensor_file.h"
+
+namespace sinter {
+namespace {
+
+class Run : public testing::Test {
+ protected:
+  std::string path(const std::string& name) { return (folder_.path() / name).string(); }
+  void write(const std::string& name, const Tensor& t) {
+    const std::string problem = write_tensor(path(name), "x", *element_type(onnx_of(t.dtype())), t.shape(),
+                                             reinterpret_cast<const unsigned char*>(t.data()));
+    ASSERT_EQ(problem, "");
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Run, TensorFilesOfBothKinds) {
+  save_text("g (float[N,3] x, float[3] b) => (float[N,3] y, float[N,3] z) { y = Add(x, b) z = Neg(x) }",
+            path("m.onnx"));
+  write("x.pb", Tensor::of(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}));
+  write("b.npy", Tensor::of(std::vector<float>{10, 20, 30}, {3}));
+  // By name in any order; an output without a file is printed.
+  expect({"run", path("m.onnx"), "--in", "b=" + path("b.npy"), "--in", path("x.pb"), "--out", path("y.npy")},
+         0, "z float32[2,3]: -1 -2 -3 -4 -5 -6");
+  const Tensor y = read_tensor_file(path("y.npy"));
+  EXPECT_EQ(y.shape(), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(y.reals(), (std::vector<double>{11, 22, 33, 14, 25, 36}));
+  expect({"run", path("m.onnx"), "--in", path("x.pb"), "--in", path("x.pb")}, 2, "\"b\"");
+  expect({"run", path("m.onnx"), "--in", path("x.pb")}, 2, "no --in for the input \"b\"");
+  expect({"run", path("m.onnx"), "--in", path("x.pb"), "--in", path("b.npy"), "--in", path("b.npy")}, 2,
+         "no input is left");
+}
+
+TEST_F(Run, ABundleTakesAnySizeWithinItsBounds) {
+  save_text("g (float[N,3] x) => (float[N,3] y) { y = Neg(x) }", path("m.onnx"));
+  expect({"compile", path("m.onnx"), "-o", path("net"), "--dim", "N<=4"}, 0, "m: ");
+  for (const int64_t n : {1, 4}) {
+    std::vector<float> v(static_cast<size_t>(3 * n), 0.5f);
+    write("x.npy", Tensor::of(v, {n, 3}));
+    expect({"run", "--bundle", path("net"), "--in", path("x.npy")}, 0,
+           fmt::format("y float32[{},3]: -0.5", n));
+  }
+  write("x.npy", Tensor(DType::kF32, {5, 3}));
+  expect({"run", "--bundle", path("net"), "--in", path("x.npy")}, 2, "but the input x is float32[1..4,3]");
+  write("x.npy", Tensor(DType::kF64, {2, 3}));
+  expect({"run", "--bundle", path("net"), "--in", path("x.npy")}, 2, "is float64[2,3]");
+}
+
+TEST_F(Run, WeightsInAFile) {
+  save_text("g (float[2] x) => (float[2] y) <float[2] w = {3, 5}> { y = Mul(x, w) }", path("m.onnx"));
+  write("x.npy", Tensor::of(std::vector<float>{1, 2}, {2}));
+  expect({"run", path("m.onnx"), "--in", path("x.npy"), "--weights", "file", "--keep", path("kept")}, 0,
+         "y float32[2]: 3 10");
+  EXPECT_FALSE(std::filesystem::exists(path("kept/m_weights.S")));
+  // Weights of another size are refused, not read past.
+  const Finished f =
+      run_process({path("kept/m_main"), "--in", path("x.npy"), "--weights", path("x.npy")}, true);
+  EXPECT_EQ(f.code, 2) << f.output;
+}
+
+TEST_F(Run, ConstantsAndDims) {
+  save_text("g (float[N] x, float s) => (float[N] y) { y = Mul(x, s) }", path("m.onnx"));
+  write("x.npy", Tensor::of(std::vector<float>{1, 2}, {2}));
+  expect({"run", path("m.onnx"), "--const", "s=2.5", "--in", path("x.npy")}, 0, "y float32[2]: 2.5 5");
+  expect({"run", path("m.onnx"), "--const", "s=2.5", "--in", path("x.npy"), "--dim", "N<=8"}, 0,
+         "y float32[2]: 2.5 5");
+  expect({"run", path("m.onnx"), "--const", "s=2.5", "--in", path("x.npy"), "--dim", "N=3"}, 2, "[3]");
+}
+
+TEST_F(Run, Pictures) {
+  // 2 x 1 pixels: red, then blue.
+  const unsigned char pixels[] = {255, 0, 0, 0, 0, 102};
+  ASSERT_TRUE(stbi_write_png(path("p.png").c_str(), 2, 1, 3, pixels, 6));
+  save_text("g (float[1,3,1,2] x) => (float[1,3,1,2] y) { y = Identity(x) }", path("nchw.onnx"));
+  save_text("g (float[1,1,2,3] x) => (float[1,1,2,3] y) { y = Identity(x) }", path("nhwc.onnx"));
+  save_text("g (float[N,3,H,W] x) => (float[N,3,H,W] y) { y = Identity(x) }", path("free.onnx"));
+  save_text("g (uint8[1,3,2,2] x) => (uint8[1,3,2,2] y) { y = Identity(x) }", path("box.onnx"));
+  const std::string in = path("p.png");
+  expect({"run", path("nchw.onnx"), "--in", in}, 0, ": 255 0 0 0 0 102");
+  expect({"run", path("nhwc.onnx"), "--in", in}, 0, ": 255 0 0 0 0 102");
+  expect({"run", path("nchw.onnx"), "--in", in, "--image", "x: order=bgr"}, 0, ": 0 102 0 0 255 0");
+  expect({"run", path("nchw.onnx"), "--in", in, "--image", "scale=1/255 mean=0.5 std=0.5"}, 0,
+         ": 1 -1 -1 -1 -1 -0.2");
+  expect({"run", path("free.onnx"), "--in", in}, 0, "y float32[1,3,1,2]: 255 0 0 0 0 102");
+  expect({"run", path("box.onnx"), "--in", in, "--image", "fit=stretch"}, 0,
+         ": 255 0 255 0 0 0 0 0 0 102 0 102");
+  // One pixel high: scaled to cover, only the middle two of four columns stay.
+  expect({"run", path("box.onnx"), "--in", in, "--image", "fit=crop"}, 0, ": 191 64 191 64");
+  expect({"run", path("box.onnx"), "--in", in, "--image", "fit=letterbox"}, 0, "y uint8[1,3,2,2]");
+  expect({"run", path("box.onnx"), "--in", in, "--image", "order=gray"}, 2, "3 channel");
+  expect({"run", path("box.onnx"), "--in", in, "--image", "size=3"}, 2, "size=3");
+  put(path("bad.png"), "\x89PNG\r\n\x1a\nno picture");
+  expect({"run", path("box.onnx"), "--in", path("bad.png")}, 2, "is no picture");
+}
+
+TEST_F(Run, Aarch64UnderQemu) {
+  if (find_program("aarch64-linux-gnu-g++").empty() ||
+      (find_program("qemu-aarch64-static").empty() && find_program("qemu-aarch64").empty()))
+    GTEST_SKIP() << "no aarch64-linux-gnu-g++ or no qemu-aarch64";
+  save_text("g (float[5] x) => (float[5] y) { y = Relu(x) }", path("m.onnx"));
+  write("x.npy", Tensor::of(std::vector<float>{-1, 2, -3, 4, NAN}, {5}));
+  expect({"run", path("m.onnx"), "--in", path("x.npy"), "--target", "cortex-a53"}, 0,
+         "y float32[5]: 0 2 0 4 nan");
+}
+
+TEST_F(Run, VerifyFindsNothingWrongAndStoredDifferences) {
+  save_text("g (float[4] x) => (float[4] y) { a = Exp(x) y = Neg(a) }", path("m.onnx"));
+  expect({"verify", path("m.onnx")}, 0, "1 outputs as expected");
+  std::filesystem::create_directory(path("data"));
+  write("data/input_0.pb", Tensor::of(std::vector<float>{0, 0, 0, 0}, {4}));
+  write("data/output_0.pb", Tensor::of(std::vector<float>{-1, -1, -1, -1}, {4}));
+  expect({"verify", path("m.onnx"), "--data", path("data")}, 0, "also as stored");
+  write("data/output_0.pb", Tensor::of(std::vector<float>{-1, -1, -1.25, -1}, {4}));
+  expect({"verify", path("m.onnx"), "--data", path("data")}, 1, "at [2] -1 instead of -1.25");
+}
+
+TEST_F(Run, BenchAndInspectWriteTheirFiles) {
+  save_text("g (float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}> { y = Mul(x, w) }", path("m.onnx"));
+  expect({"bench", path("m.onnx"), "--repeat", "3", "--json", path("b.json")}, 0, "of 3 runs");
+  const std::string j = contents(path("b.json"));
+  for (const char* key :
+       {"min_us", "median_us", "arena_bytes", "weights_bytes", "stack_bytes", "text_bytes", "layers"})
+    EXPECT_NE(j.find(fmt::format("\"{}\"", key)), std::string::npos) << key;
+  expect({"inspect", path("m.onnx"), "--html", path("i.html"), "--json", path("i.json")}, 0, "1 layers");
+  EXPECT_NE(contents(path("i.html")).find("<svg"), std::string::npos);
+  EXPECT_NE(contents(path("i.json")).find("\"layers\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sinter
