@@ -37,7 +37,7 @@ class Extents {
 };
 
 // "x + 12 * i", "x".
-std::string plus(const std::string& pointer, const std::string& address);
+std::string behind(const std::string& pointer, const std::string& address);
 
 // for every index of `space`: to[..] = from[..].
 void emit_copy(const Extents& e, const Shape& space, const Strided& to, const Strided& from);

@@ -35,7 +35,7 @@ void move(LayerWriter& w, const Dim& block, const std::string& block_text, const
   if (block.is(1))
     w.out.line("{}[{}] = {}[{}];", w.output(0), to, w.input(0), from);
   else
-    w.out.line("sinter::copy({}, {}, {});", plus(w.output(0), to), plus(w.input(0), from), block_text);
+    w.out.line("sinter::copy({}, {}, {});", behind(w.output(0), to), behind(w.input(0), from), block_text);
 }
 
 // Gather: outer x picks x block.

@@ -94,7 +94,7 @@ void emit_compress(LayerWriter& w) {
   if (inner.is(1))
     w.out.line("{}[{}] = {}[{}];", y, to, x, from);
   else
-    w.out.line("sinter::copy({}, {}, {});", plus(y, to), plus(x, from), e.text(inner));
+    w.out.line("sinter::copy({}, {}, {});", behind(y, to), behind(x, from), e.text(inner));
   w.out.line("++k;");
   w.out.line("}}");
   if (nested) w.out.line("}}");
@@ -160,7 +160,7 @@ void emit_unique(LayerWriter& w) {
   if (inner.is(1))
     w.out.line("{}[{}] = {}[{}];", y, to, x, from);
   else
-    w.out.line("sinter::copy({} + {} * {}, {}, {});", y, to, e.text(inner), plus(x, from), e.text(inner));
+    w.out.line("sinter::copy({} + {} * {}, {}, {});", y, to, e.text(inner), behind(x, from), e.text(inner));
   w.out.line("}}");
   if (nested) w.out.line("}}");
 }
@@ -189,7 +189,7 @@ void emit_reverse_sequence(LayerWriter& w) {
   if (inner.is(1))
     w.out.line("{}[{}] = {}[{}];", y, to, x, from);
   else
-    w.out.line("sinter::copy({}, {}, {});", plus(y, to), plus(x, from), e.text(inner));
+    w.out.line("sinter::copy({}, {}, {});", behind(y, to), behind(x, from), e.text(inner));
   w.out.line("}}");
   w.out.line("}}");
   w.out.line("return sinter::kOk;");
@@ -227,7 +227,7 @@ void emit_trilu(LayerWriter& w) {
   // Columns below the diagonal's end (lower), or before its begin (upper).
   w.out.line("const std::int64_t edge = sinter::max_of(0, sinter::min_of(r + {}{}, {}));", k, upper ? "" : " + 1", width);
   const std::string row = e.address(Dim(0), {nested ? "m" : "0", "r"}, {rows * columns, columns});
-  const std::string to = plus(y, row), from = plus(x, row);
+  const std::string to = behind(y, row), from = behind(x, row);
   if (upper) {
     w.out.line("sinter::fill({}, edge, {});", to, zero);
     w.out.line("sinter::copy({} + edge, {} + edge, {} - edge);", to, from, width);

@@ -116,7 +116,7 @@ class PadNest {
       strides.push_back(to ? l.to : l.from);
       offset = offset + (to ? l.axis.before * l.to : l.axis.first * l.from);
     }
-    return plus(to ? y_ : x_, e_.address(offset, index_, strides));
+    return behind(to ? y_ : x_, e_.address(offset, index_, strides));
   }
 
   void fill(size_t depth, const Dim& start, const Dim& rows) {
@@ -195,7 +195,7 @@ class PadNest {
   std::string mapped_address(bool to, size_t depth, const Dim& extra) const {
     std::vector<Dim> strides;
     for (size_t d = 0; d < depth; ++d) strides.push_back(to ? levels_[d].to : levels_[d].from);
-    return plus(to ? y_ : x_, e_.address(extra, to ? index_ : rows_, strides));
+    return behind(to ? y_ : x_, e_.address(extra, to ? index_ : rows_, strides));
   }
 
   LayerWriter& w_;

@@ -96,8 +96,8 @@ void emit_nd(LayerWriter& w) {
     look_up(w, at.back(), fmt::format("{}[{}]", w.input(1), from), e.text(data[c]));
   }
   if (w.node.attributes.text("reduction", "none") == "none" && !block.is(1)) {
-    w.out.line("sinter::copy({}, {}, {});", plus(w.output(0), e.address(Dim(0), at, at_strides)),
-               plus(w.input(2), e.address(Dim(0), {"p"}, {block})), e.text(block));
+    w.out.line("sinter::copy({}, {}, {});", behind(w.output(0), e.address(Dim(0), at, at_strides)),
+               behind(w.input(2), e.address(Dim(0), {"p"}, {block})), e.text(block));
   } else if (block.is(1)) {
     update(w, e.address(Dim(0), at, at_strides), "p");
   } else {

@@ -31,6 +31,8 @@ const std::vector<Pass>& all_passes() {
        "behind what reads channel axes, before the fusions that need final shapes", choose_layout},
       {"sink_transposes", "Moves other Transposes where they cancel or where they move fewer elements.",
        "behind choose_layout: sees the Transposes that it left", sink_transposes},
+      {"sink_reshapes", "Moves views behind the elementwise nodes that follow them.",
+       "behind the layout passes, which need views where the model has them; before fusion", sink_reshapes},
       {"fold_constants_again", "Computes what the layout passes made of constants.",
        "behind the layout passes", fold_constants},
       {"remove_identity_again", "Removes views and chains that the layout passes left.",

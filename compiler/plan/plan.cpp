@@ -2,15 +2,23 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "emit/code.h"
 #include "ir/error.h"
 #include "ops/op.h"
 
 namespace sinter {
-namespace {
 
-bool is_view(const Node& n) { return n.op->is_view && !n.epilogue; }
+bool is_view(const Node& n) {
+  if (!n.op->is_view || n.epilogue) return false;
+  // A Reshape to extents that only the run knows has to find and to check them.
+  const Value* target =
+      n.inputs.size() == 2 && n.op->name == std::string_view("Reshape") ? n.inputs[1] : nullptr;
+  return !target || target->data || !target->elements.empty();
+}
+
+namespace {
 
 // The Value whose bytes a chain of views shows.
 const Value* root_of(const Value* v) {
@@ -182,10 +190,35 @@ class ArenaPlanner {
 // "/features/0/Conv" -> "features_0_Conv"
 std::string function_name(const Node& n) { return identifier(n.name); }
 
+// Counts that only the run knows must be found by a layer before another one, or the caller, is told them.
+void check_counts(const Graph& g, const Plan& plan, std::vector<std::string>& problems) {
+  std::set<const Symbol*> known;
+  auto visit = [](const Shape& s, const auto& f) {
+    std::vector<SymbolPtr> symbols;
+    for (const Dim& d : s) d.collect_symbols(symbols);
+    for (const SymbolPtr& symbol : symbols) f(symbol);
+  };
+  auto need = [&](const SymbolPtr& s, const std::string& who) {
+    if (known.insert(s.get()).second)
+      problems.push_back(
+          fmt::format("{}: the extent {} ({}) is only known at run time, which is not supported here", who,
+                      sinter::quoted(s->name), s->origin));
+  };
+  for (const Value* v : g.inputs) visit(v->type.shape, [&](const SymbolPtr& s) { known.insert(s.get()); });
+  for (const Layer& l : plan.layers) {
+    for (const Parameter& p : l.parameters)
+      if (p.kind == Parameter::Kind::kSymbol) need(p.symbol, label(*l.node));
+    for (const Parameter& p : l.parameters)
+      if (p.kind == Parameter::Kind::kCount) known.insert(p.symbol.get());
+  }
+  for (const Value* v : g.outputs)
+    visit(v->type.shape, [&](const SymbolPtr& s) { need(s, sinter::quoted(v->name)); });
+}
+
 }  // namespace
 
 void separate_outputs(Graph& g) {
-  const Op* copy = find_op("", "Identity");
+  const Op* copy = find_op("sinter", "elementwise");
   SINTER_CHECK(copy);
   std::vector<const Value*> taken;
   for (Value*& out : g.outputs) {
@@ -198,8 +231,9 @@ void separate_outputs(Graph& g) {
     Value* v = g.add_value(out->name + "_output", out->type);
     v->origin = out->origin;
     v->perm = out->perm;
+    // Not an Identity, which is a view.
     Node* n = g.add_node(copy, out->name + "_copy", {out}, {v});
-    n->sources = {};
+    n->epilogue = Expr::input(0, out->type.dtype);
     taken.push_back(v);
     out = v;
   }
@@ -239,6 +273,7 @@ Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
       if (problems.size() < 20) problems.insert(problems.end(), r.problems.begin(), r.problems.end());
     }
   }
+  if (problems.empty()) check_counts(g, plan, problems);
   if (!problems.empty()) throw Refusal(std::move(problems));
   ArenaPlanner(g, plan).run();
   return plan;
