@@ -55,6 +55,7 @@ std::string LayerWriter::add(Parameter p) {
 std::string LayerWriter::input(size_t i) {
   const Value* v = node.inputs[i];
   SINTER_CHECK(v, "an absent input is asked for");
+  if (v->type.dtype == DType::kF16 || v->type.dtype == DType::kBF16) include("sinter/half.h");
   if (auto it = input_names_.find(v); it != input_names_.end()) return it->second;
   Parameter p{.kind = Parameter::Kind::kInput,
               .type = fmt::format("const {}*", cpp_name(v->type.dtype)),
@@ -73,6 +74,7 @@ std::string LayerWriter::input(size_t i) {
 std::string LayerWriter::output(size_t i) {
   const Value* v = node.outputs[i];
   SINTER_CHECK(v, "an absent output is asked for");
+  if (v->type.dtype == DType::kF16 || v->type.dtype == DType::kBF16) include("sinter/half.h");
   if (auto it = output_names_.find(v); it != output_names_.end()) return it->second;
   return output_names_[v] =
              add({.kind = Parameter::Kind::kOutput,

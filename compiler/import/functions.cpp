@@ -104,16 +104,21 @@ void Importer::inline_function(Scope& scope, const onnx::NodeProto& call, const 
     refuse("function {} does not make its output {}", sinter::quoted(f.name()),
            sinter::quoted(*inner.awaited.begin()));
   for (const auto& [name, out] : copies) {
-    Value* from = lookup(inner, name);
-    if (!from)
-      refuse("output {} of function {} is an absent input", sinter::quoted(name), sinter::quoted(f.name()));
-    Draft d;
-    d.op = "Identity";
-    d.name = inner.prefix + name;
-    d.inputs = {from};
-    d.outputs = {out};
-    emit(inner, d);
+    copy(scope, inner, name, inner.prefix + name, out);
   }
+}
+
+// `to` becomes a copy of what `name` means in `from`.
+void Importer::copy(Scope& scope, Scope& from, const std::string& name, const std::string& node_name,
+                    Value* to) {
+  Value* value = lookup(from, name);
+  if (!value) refuse("output {} is an absent argument", sinter::quoted(name));
+  Draft d;
+  d.op = "Identity";
+  d.name = node_name;
+  d.inputs = {value};
+  d.outputs = {to};
+  emit(scope, d);
 }
 
 }  // namespace sinter

@@ -1,5 +1,5 @@
-// Importer: the state of one import, shared by model.cpp (inputs, outputs, dims), nodes.cpp (nodes, bodies)
-// and functions.cpp (model-local functions). Internal to import/.
+// Importer: the state of one import, shared by model.cpp (inputs, outputs, dims), nodes.cpp (nodes,
+// bodies), functions.cpp (model-local functions) and sequences.cpp. Internal to import/.
 //
 // Nodes are imported in topological order and inferred at once, so that upgrading an old node can ask for the
 // ranks of its inputs. A node that is refused leaves its outputs without a type (dtype kUndefined); what
@@ -75,6 +75,8 @@ class Importer {
   const onnx::AttributeProto* resolve(const Scope& scope, const onnx::AttributeProto& attribute) const;
   Draft draft(Scope& scope, const onnx::NodeProto& node);
   void emit(Scope& scope, Draft& draft);
+  void inline_branch(Scope& scope, const onnx::GraphProto& branch, const Draft& draft);
+  void copy(Scope& scope, Scope& from, const std::string& name, const std::string& node_name, Value* to);
   const Op* op_for(const Draft& draft) const;
   std::unique_ptr<Graph> import_body(Scope& scope, const onnx::GraphProto& body, const Draft& draft);
   bool try_infer(Graph& graph, Node& node);
@@ -86,6 +88,11 @@ class Importer {
   void inline_function(Scope& scope, const onnx::NodeProto& call, const onnx::FunctionProto& function);
   void bind_attributes(const Scope& scope, const onnx::NodeProto& call, const onnx::FunctionProto& function,
                        Bindings& bindings);
+
+  // sequences.cpp
+  bool expand_sequence(Scope& scope, const Draft& draft);  // whether the node was about sequences
+  std::vector<Value*> split_to_sequence(Scope& scope, const Draft& draft);
+  Value* piece(Scope& scope, const Draft& draft, const std::string& op, std::vector<Value*> inputs);
 
   void problem(std::string text);
   void problems(const Refusal& refusal, const std::string& label);
@@ -104,6 +111,8 @@ class Importer {
   std::set<std::string> dim_options_used_;
   std::map<std::string, Dim> named_dims_;    // dim_param -> its one Dim
   std::vector<std::string> free_dim_names_;  // for messages
+  // What stands for a sequence: a Value without type or producer, and the elements.
+  std::map<const Value*, std::vector<Value*>> sequences_;
   int64_t node_count_ = 0;
   int speculative_ = 0;     // > 0: inside a body, whose types only its node's infer can decide
   bool speculate_ = false;  // infer there too, as far as it goes: only old opsets' upgrades ask for types

@@ -35,6 +35,14 @@ void check_size(const Repeated<onnx::NodeProto>& nodes, int depth, int64_t& left
   }
 }
 
+// The Values that stood for sequences, here and in bodies.
+void remove_placeholders(Graph& g, const std::map<const Value*, std::vector<Value*>>& sequences) {
+  if (sequences.empty()) return;
+  std::erase_if(g.values, [&](const auto& v) { return sequences.count(v.get()) != 0; });
+  for (const auto& n : g.nodes)
+    for (const auto& b : n->bodies) remove_placeholders(*b, sequences);
+}
+
 }  // namespace
 
 std::unique_ptr<Graph> Importer::run() {
@@ -63,6 +71,7 @@ std::unique_ptr<Graph> Importer::run() {
   if (problem_count_ > problems_.size())
     problems_.push_back(fmt::format("and {} more problems", problem_count_ - problems_.size()));
   if (!problems_.empty()) throw Refusal(std::move(problems_));
+  remove_placeholders(*graph_, sequences_);
   graph_->verify();
   return std::move(graph_);
 }
@@ -266,6 +275,7 @@ void Importer::add_outputs(Scope& scope) {
     try {
       Value* v = lookup(scope, o.name());
       SINTER_CHECK(v, "a null value in the main graph");
+      if (sequences_.count(v)) refuse("sequences are not supported");
       check_output(o, *v);
       graph_->outputs.push_back(v);
     } catch (const Refusal& r) {

@@ -331,6 +331,12 @@ const Op* Importer::op_for(const Draft& d) const {
 void Importer::emit(Scope& scope, Draft& d) {
   if (++node_count_ > kMaxNodes) refuse("more than {} nodes", kMaxNodes);
   Graph& g = *scope.graph;
+  if (expand_sequence(scope, d)) return;
+  if (d.op == "If" && d.domain.empty() && d.graphs.size() == 2 && d.input(0) && d.input(0)->data) {
+    const Tensor& condition = *d.input(0)->data;
+    if (condition.dtype() != DType::kBool || condition.size() != 1) refuse("its condition is not one bool");
+    return inline_branch(scope, *d.graphs[condition.as<bool>()[0] ? 0 : 1].second, d);
+  }
   std::vector<std::unique_ptr<Graph>> bodies;
   for (const auto& [name, body] : d.graphs) bodies.push_back(import_body(scope, *body, d));
   const Op* op = op_for(d);
@@ -354,6 +360,38 @@ void Importer::emit(Scope& scope, Draft& d) {
   node->sources = {label(*node)};
   node->bodies = std::move(bodies);
   if (try_infer(g, *node)) fold(g, *node);
+}
+
+// An If whose condition is known is its branch. Exporters put shape tests there, and the branch not taken
+// often has no valid shapes.
+void Importer::inline_branch(Scope& outer, const GraphProto& branch, const Draft& d) {
+  if (outer.depth + 1 > kMaxDepth) refuse("nested more than {} deep", kMaxDepth);
+  if (branch.input_size() != 0) refuse("a branch has no inputs");
+  if (static_cast<int>(d.outputs.size()) > branch.output_size())
+    refuse("{} outputs, but the branch has {}", d.outputs.size(), branch.output_size());
+  Scope scope;
+  scope.graph = outer.graph;
+  scope.parent = &outer;
+  scope.prefix = outer.prefix;
+  scope.opsets = outer.opsets;
+  scope.bindings = outer.bindings;
+  scope.depth = outer.depth + 1;
+  declare_initializers(scope, branch);
+  std::unordered_set<std::string> made;
+  for (const NodeProto& n : branch.node()) made.insert(n.output().begin(), n.output().end());
+  std::vector<std::string> wanted;
+  std::vector<std::pair<std::string, Value*>> copies;
+  for (size_t i = 0; i < d.outputs.size(); ++i) {
+    if (!d.outputs[i]) continue;
+    const std::string& name = branch.output(static_cast<int>(i)).name();
+    wanted.push_back(name);
+    if (made.count(name) && scope.values.emplace(name, d.outputs[i]).second)
+      scope.awaited.insert(name);
+    else
+      copies.emplace_back(name, d.outputs[i]);
+  }
+  import_nodes(scope, branch.node(), wanted);
+  for (const auto& [name, out] : copies) copy(outer, scope, name, d.name, out);
 }
 
 // Types the node's outputs where that is possible yet; returns whether it did.
@@ -493,7 +531,9 @@ std::unique_ptr<Graph> Importer::import_body(Scope& outer, const GraphProto& pro
   --speculative_;
   for (const std::string& name : wanted) {
     Value* v = lookup(scope, name);
-    if (!v) refuse("output {} of its body is an absent argument", sinter::quoted(name));
+    if (!v || sequences_.count(v))
+      refuse("output {} of its body is an absent argument or a sequence, which is not supported",
+             sinter::quoted(name));
     body->outputs.push_back(v);
   }
   body->checks.clear();

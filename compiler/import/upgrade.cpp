@@ -237,6 +237,14 @@ void pad(Rewrite& r) {
   r.node.attributes.erase("value");
 }
 
+// Axes as a scalar: not by the text, but ONNX's own function bodies and ONNX Runtime have it.
+void axes_scalar(Rewrite& r) {
+  const TensorType* t = r.type(r.node.input(1));
+  if (!t || !t->shape.empty()) return;
+  const Value* axes = r.node.inputs[1];
+  r.node.inputs[1] = axes->data ? r.constant(axes->data->reshaped({1}), "axes")
+                                : r.before("Reshape", {r.node.inputs[1], r.constant({1}, "one")});
+}
 void axes_to_input(Rewrite& r) { r.attribute_to_input("axes", 1); }
 void shape_to_input(Rewrite& r) { r.attribute_to_input("shape", 1); }
 
@@ -447,9 +455,11 @@ constexpr Row kRows[] = {
     {"Split", 12, split},
     {"Split", 17, split_equally},
     {"Squeeze", 12, axes_to_input},
+    {"Squeeze", kAlways, axes_scalar},
     {"Tile", 5, tile_1},
     {"TopK", 9, top_k},
     {"Unsqueeze", 12, axes_to_input},
+    {"Unsqueeze", kAlways, axes_scalar},
     {"Upsample", 6, upsample_1},
     {"Upsample", 8, upsample_7},
     {"Upsample", 9, upsample_9},

@@ -101,11 +101,13 @@ void Graph::set_input(Node* node, size_t i, Value* value) {
   if (Value* old = node->inputs[i]) remove_one(old->users, node);
   node->inputs[i] = value;
   if (value) value->users.push_back(node);
+  if (!node->epilogue) node->anchor_inputs = node->inputs.size();
 }
 
 void Graph::remove_input(Node* node, size_t i) {
   if (Value* old = node->inputs[i]) remove_one(old->users, node);
   node->inputs.erase(node->inputs.begin() + static_cast<std::ptrdiff_t>(i));
+  if (!node->epilogue) node->anchor_inputs = node->inputs.size();
 }
 
 void Graph::replace_uses(Value* from, Value* to) {

@@ -76,7 +76,7 @@ struct Node {
   Attributes attributes;
   std::vector<std::unique_ptr<Graph>> bodies;  // If: {then, else}; Loop, Scan: {body}
   ExprPtr epilogue;                            // null: none
-  size_t anchor_inputs = 0;          // inputs before the epilogue's operands; meaningful with an epilogue
+  size_t anchor_inputs = 0;          // inputs before the epilogue's operands; all of them where there is none
   std::vector<std::string> sources;  // the ONNX nodes inside, as `"/enc/Conv_3" (Conv)`, in order
 
   const Value* input(size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }

@@ -4,6 +4,7 @@
 // A graph without convolutions stays as it is. See permute_region.cpp for how the region's border is found.
 #include <algorithm>
 
+#include "passes/channel_shuffle.h"
 #include "passes/passes.h"
 #include "passes/permute.h"
 #include "passes/rewrite.h"
@@ -15,7 +16,11 @@ bool choose_layout(Graph& g, const PassOptions& options) {
   const bool any = std::any_of(g.nodes.begin(), g.nodes.end(), [](const auto& n) {
     return is_convolution(*n) && has_channels_last_form(*n);
   });
-  return any && permute_region(g, Arrangement::channels_last(), true);
+  if (!any) return false;
+  const std::vector<ChannelShuffle> shuffles = gather_shuffles(g);
+  permute_region(g, Arrangement::channels_last(), true);
+  spread_shuffles(g, shuffles);
+  return true;
 }
 
 }  // namespace sinter

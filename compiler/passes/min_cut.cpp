@@ -48,23 +48,28 @@ int64_t MinCut::push(int v, int sink, int64_t room) {
   return 0;
 }
 
-int64_t MinCut::solve(int source, int sink) {
+int64_t MinCut::solve(int source, int sink, bool most_at_source) {
   int64_t flow = 0;
   while (levels(source, sink)) {
     next_.assign(out_.size(), 0);
     while (const int64_t pushed = push(source, sink, kInfinite)) flow += pushed;
   }
-  // What still reaches the sink is on its side; everything else goes to the source.
-  at_sink_.assign(out_.size(), false);
-  at_sink_[static_cast<size_t>(sink)] = true;
-  std::vector<int> queue{sink};
+  // What the source still reaches is on its side in every minimum cut, what still reaches the sink on the
+  // other.
+  const int start = most_at_source ? sink : source;
+  std::vector<bool> seen(out_.size(), false);
+  seen[static_cast<size_t>(start)] = true;
+  std::vector<int> queue{start};
   for (size_t i = 0; i < queue.size(); ++i)
     for (int e : out_[static_cast<size_t>(queue[i])]) {
-      const int from = edges_[static_cast<size_t>(e)].to;  // e is the reverse of from -> queue[i]
-      if (at_sink_[static_cast<size_t>(from)] || edges_[static_cast<size_t>(e ^ 1)].room == 0) continue;
-      at_sink_[static_cast<size_t>(from)] = true;
-      queue.push_back(from);
+      const int next = edges_[static_cast<size_t>(e)].to;
+      const int64_t room = edges_[static_cast<size_t>(most_at_source ? e ^ 1 : e)].room;
+      if (seen[static_cast<size_t>(next)] || room == 0) continue;
+      seen[static_cast<size_t>(next)] = true;
+      queue.push_back(next);
     }
+  if (most_at_source) seen.flip();
+  at_source_ = std::move(seen);
   return flow;
 }
 

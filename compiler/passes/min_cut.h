@@ -13,9 +13,9 @@ class MinCut {
   int add_vertex();
   void add_edge(int from, int to, int64_t capacity);
   // Cuts `source` from `sink`. Afterwards on_source_side() tells each vertex's side; of several minimum cuts
-  // the one with the most vertices at the source. Returns the capacity of the cut.
-  int64_t solve(int source, int sink);
-  bool on_source_side(int v) const { return !at_sink_[static_cast<std::size_t>(v)]; }
+  // the one with the most vertices at the source, or with the fewest. Returns the capacity of the cut.
+  int64_t solve(int source, int sink, bool most_at_source);
+  bool on_source_side(int v) const { return at_source_[static_cast<std::size_t>(v)]; }
 
  private:
   struct Edge {
@@ -29,7 +29,7 @@ class MinCut {
   std::vector<std::vector<int>> out_;
   std::vector<int> level_;
   std::vector<std::size_t> next_;
-  std::vector<bool> at_sink_;
+  std::vector<bool> at_source_;
 };
 
 }  // namespace sinter

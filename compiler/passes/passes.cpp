@@ -17,7 +17,8 @@ const std::vector<Pass>& all_passes() {
        "Removes nodes that change nothing and merges chains of Reshapes and of Transposes.",
        "early: they stand between nodes that belong together", remove_identity},
       {"merge_common", "Computes equal expressions once.", "before fusion hides what is equal", merge_common},
-      {"lower_composites", "Folds the factors and transposition flags of Gemm into its constants.",
+      {"lower_composites", "Folds the factors and transposition flags of Gemm into its constants; BatchNormalization whose "
+       "statistics are computed becomes arithmetic.",
        "before fold_batchnorm, which scales the columns of Gemm's constant", lower_composites},
       {"fold_batchnorm",
        "Folds BatchNormalization and other per-channel factors and offsets into the weights before them; "
@@ -31,6 +32,8 @@ const std::vector<Pass>& all_passes() {
        "behind what reads channel axes, before the fusions that need final shapes", choose_layout},
       {"sink_transposes", "Moves other Transposes where they cancel or where they move fewer elements.",
        "behind choose_layout: sees the Transposes that it left", sink_transposes},
+      {"sink_reshapes", "Moves views behind the elementwise nodes that follow them.",
+       "behind the layout passes, which need views where the model has them; before fusion", sink_reshapes},
       {"fold_constants_again", "Computes what the layout passes made of constants.",
        "behind the layout passes", fold_constants},
       {"remove_identity_again", "Removes views and chains that the layout passes left.",

@@ -12,6 +12,7 @@ bool fold_batchnorm(Graph&, const PassOptions&);
 bool fold_pad(Graph&, const PassOptions&);
 bool choose_layout(Graph&, const PassOptions&);
 bool sink_transposes(Graph&, const PassOptions&);
+bool sink_reshapes(Graph&, const PassOptions&);
 bool fuse_epilogue(Graph&, const PassOptions&);
 bool fuse_elementwise(Graph&, const PassOptions&);
 bool simplify_expr(Graph&, const PassOptions&);

@@ -326,7 +326,8 @@ void permute_reshape(Graph& g, Node& n, const Arrangement& a) {
     const Value* w = u->inputs[1];
     g.set_input(u, 1, g.add_constant(w->name + "/permuted", permuted_rows(*w->data, in, a.perm(in.size()))));
   }
-  if (const auto target = reshape_target(from, out); is_op(&n, "Reshape") && target) become_reshape(g, n, *target);
+  if (const auto target = reshape_target(from, out); is_op(&n, "Reshape") && target)
+    become_reshape(g, n, *target);
 }
 
 }  // namespace

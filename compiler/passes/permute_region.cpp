@@ -5,7 +5,9 @@
 // permuted for free. A value made one way and wanted the other way costs its elements once, however many
 // users want it: with an auxiliary vertex per value that is a minimum cut, so the answer is the best there is
 // and applying it twice changes nothing. A transposition that only moves axes of extent 1 costs next to
-// nothing; constants are transposed here and now.
+// nothing; constants are transposed here and now. Of equally good answers choose_layout takes the one with
+// most nodes permuted, so that what follows a convolution stays with it; other moves change as little as they
+// can.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -293,7 +295,7 @@ void Region::rewrite() {
 bool Region::run() {
   classify();
   build_cut();
-  const int64_t best = cut_.solve(source_, sink_);
+  const int64_t best = cut_.solve(source_, sink_, convolutions_);
   bool wanted = false;
   for (const auto& [n, item] : items_) wanted |= item.kind == Kind::kWanted;
   if (!wanted && best >= cost_as_is()) return false;

@@ -173,9 +173,23 @@ const Proof kProofs[] = {
      1e-5},
     {"layout_resize",
      {"choose_layout", "remove_identity_again"},
-     "(float[N,2,4,4] x, float[3,2,1,1] w_w) => (float[N,3,8,8] y)",
+     "(float[N,2,4,4] x, float[3,2,1,1] w_w, float[5,3,1,1] w_v) => (float[N,5,8,8] y)",
      "a = Conv(x, w_w)  s = Constant<value = float[4] {1.0, 1.0, 2.0, 2.0}>()"
-     "b = Resize<mode = \"linear\">(a, , s)  y = Relu(b)",
+     "b = Resize<mode = \"linear\">(a, , s)  c = Relu(b)  y = Conv(c, w_v)",
+     1e-5},
+    {"layout_channel_shuffle",
+     {"choose_layout", "sink_transposes", "remove_identity_again"},
+     "(float[N,4,3,3] x, float[6,4,1,1] w_w, float[2,6,1,1] w_v) => (float[N,2,3,3] y)",
+     "a = Conv(x, w_w)  s = Constant<value = int64[5] {0, 2, 3, 3, 3}>()  b = Reshape(a, s)"
+     "c = Transpose<perm = [0, 2, 1, 3, 4]>(b)  t = Constant<value = int64[4] {0, 6, 3, 3}>()  d = "
+     "Reshape(c, t)"
+     "y = Conv(d, w_v)",
+     1e-5},
+    {"layout_tokens",
+     {"choose_layout", "sink_transposes", "remove_identity_again"},
+     "(float[N,3,8,8] x, float[6,3,4,4] w_w) => (float[N,4,6] y)",
+     "a = Conv<strides = [4, 4]>(x, w_w)  s = Constant<value = int64[3] {0, 6, -1}>()  b = Reshape(a, s)"
+     "c = Transpose<perm = [0, 2, 1]>(b)  y = Softmax(c)",
      1e-5},
     {"layout_one_dimension",
      {"choose_layout", "remove_identity_again"},
@@ -197,6 +211,25 @@ const Proof kProofs[] = {
      {"sink_transposes", "remove_identity_again"},
      "(float[N,4,6] x, float[N,6,4] z) => (float[N,6,4] y, float[N,4,6] k)",
      "a = Transpose<perm = [0, 2, 1]>(x)  y = Add(a, z)  k = Relu(x)"},
+    {"sink_keeps_elementwise_with_its_anchor",
+     {"sink_transposes", "fuse_epilogue"},
+     "(float[N,4,6] x, float[6,5] w_w) => (float[N,5,4] y)",
+     "a = MatMul(x, w_w)  b = Relu(a)  y = Transpose<perm = [0, 2, 1]>(b)",
+     1e-6},
+    // ---- sink_reshapes
+    {"sink_reshape_not_possible",
+     {"sink_reshapes", "remove_identity_again", "fuse_epilogue"},
+     "(float[N,4] x, float[4,6] w_w, float[3] w_b, float[N,2,3] r) => (float[N,2,3] y)",
+     "a = MatMul(x, w_w)  s = Constant<value = int64[3] {-1, 2, 3}>()  b = Reshape(a, s)  c = Add(b, w_b)"
+     "d = Sigmoid(c)  e = Mul(c, d)  y = Add(e, r)",
+     1e-6},
+    {"sink_reshape_tensordot",
+     {"sink_reshapes", "remove_identity_again", "fuse_epilogue"},
+     "(float[N,5,4] x, float[4,6] w_w, float[6] w_b, float[N,5,6] r) => (float[N,5,6] y)",
+     "s = Constant<value = int64[2] {-1, 4}>()  a = Reshape(x, s)  b = MatMul(a, w_w)"
+     "t = Constant<value = int64[3] {-1, 5, 6}>()  c = Reshape(b, t)  d = Add(w_b, c)  e = Tanh(d)  y = "
+     "Mul(e, r)",
+     1e-6},
     // ---- fusion
     {"epilogue_conv",
      {"fuse_epilogue"},
@@ -234,6 +267,88 @@ const Proof kProofs[] = {
      "s = Shape(x)  i = Constant<value = int64[1] {0}>()  n = Gather(s, i)  two = Constant<value = int64[1] "
      "{2}>()"
      "m = Mul(n, two)  t = Concat<axis = 0>(m, two)  y = Expand(z, t)"},
+    // ---- simplify_expr
+    {"simplify_gelu_erf",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "r = Constant<value = float {1.41421354}>()  one = Constant<value = float {1.0}>()  half = "
+     "Constant<value = float {0.5}>()  a = Div(x, r)  b = Erf(a)  d = Add(b, one)  e = Mul(x, d)  y = Mul(e, "
+     "half)",
+     2e-6},
+    {"simplify_gelu_erf_half_first",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "r = Constant<value = float {0.707106769}>()  one = Constant<value = float {1.0}>()  half = "
+     "Constant<value = float {0.5}>()  h = Mul(half, x)  a = Mul(x, r)  b = Erf(a)  d = Add(one, b)  y = "
+     "Mul(h, d)",
+     2e-6},
+    {"simplify_gelu_tanh_pow",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "k = Constant<value = float {0.7978845608}>()  q = Constant<value = float {0.044715}>()  three = "
+     "Constant<value = float {3.0}>()  one = Constant<value = float {1.0}>()  half = Constant<value = float "
+     "{0.5}>()  p = Pow(x, three)  a = Mul(p, q)  b = Add(x, a)  d = Mul(b, k)  e = Tanh(d)  f = Add(e, one) "
+     " g = Mul(x, half)  y = Mul(g, f)",
+     2e-6},
+    {"simplify_gelu_tanh_square",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "k = Constant<value = float {0.7978845608}>()  q = Constant<value = float {0.044715}>()  one = "
+     "Constant<value = float {1.0}>()  half = Constant<value = float {0.5}>()  s = Mul(x, x)  a = Mul(q, s)  "
+     "b = Add(one, a)  m = Mul(k, x)  d = Mul(m, b)  e = Tanh(d)  f = Add(one, e)  g = Mul(half, x)  y = "
+     "Mul(g, f)",
+     2e-6},
+    {"simplify_not_gelu",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "r = Constant<value = float {1.5}>()  one = Constant<value = float {1.0}>()  half = Constant<value = "
+     "float {0.5}>()  a = Div(x, r)  b = Erf(a)  d = Add(b, one)  e = Mul(x, d)  y = Mul(e, half)",
+     2e-6},
+    {"simplify_silu",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "s = Sigmoid(x)  y = Mul(s, x)",
+     2e-6},
+    {"simplify_mish",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "s = Softplus(x)  t = Tanh(s)  y = Mul(x, t)",
+     2e-6},
+    {"simplify_hard_swish_sigmoid",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "s = HardSigmoid<alpha = 0.16666667, beta = 0.5>(x)  y = Mul(x, s)",
+     2e-6},
+    {"simplify_hard_swish_clip_div",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "three = Constant<value = float {3.0}>()  zero = Constant<value = float {0.0}>()  six = Constant<value "
+     "= float {6.0}>()  a = Add(x, three)  b = Clip(a, zero, six)  d = Mul(x, b)  y = Div(d, six)",
+     2e-6},
+    {"simplify_hard_swish_div_first",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "three = Constant<value = float {3.0}>()  zero = Constant<value = float {0.0}>()  six = Constant<value "
+     "= float {6.0}>()  a = Add(three, x)  b = Clip(a, zero, six)  d = Div(b, six)  y = Mul(d, x)",
+     2e-6},
+    {"simplify_relu6_min_max",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "zero = Constant<value = float {0.0}>()  six = Constant<value = float {6.0}>()  a = Max(x, zero)  y = "
+     "Min(a, six)",
+     2e-6},
+    {"simplify_max_min_crossed",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "one = Constant<value = float {1.0}>()  two = Constant<value = float {2.0}>()  a = Max(x, two)  y = "
+     "Min(a, one)",
+     2e-6},
+    {"simplify_constants_multiply",
+     {"fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "a = Constant<value = float {3.0}>()  b = Constant<value = float {0.5}>()  d = Constant<value = float "
+     "{4.0}>()  e = Mul(x, a)  f = Mul(b, e)  g = Div(f, d)  h = Neg(g)  y = Add(x, h)",
+     2e-6},
     // ---- everything
     {"all_resnet_block",
      {"all"},

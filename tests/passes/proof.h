@@ -77,7 +77,7 @@ inline size_t count_op(const Graph& g, const std::string& op) {
 
 inline void expect_golden(const std::string& name, const std::string& text) {
   const std::filesystem::path file =
-      std::filesystem::path(__FILE__).parent_path() / "goldens" / (name + ".txt");
+      std::filesystem::path(SINTER_TESTS_DIR) / "passes" / "goldens" / (name + ".txt");
   if (std::getenv("SINTER_UPDATE_GOLDENS")) std::ofstream(file) << text;
   std::ifstream in(file);
   std::ostringstream want;

@@ -1,0 +1,158 @@
+// Sequences exist at import only: a sequence is the list of the Values in it.
+//
+// Exporters use them to take tensors apart and put them together (unbind, chunk, stack), with positions and
+// counts that are known. So SplitToSequence becomes Split, SequenceAt picks a Value, ConcatFromSequence
+// becomes Concat. Sequences as inputs, outputs or carried by a loop, and positions only known at run time,
+// are refused.
+#include <algorithm>
+
+#include "import/importer.h"
+#include "ir/error.h"
+
+namespace sinter {
+namespace {
+
+// The position that input i of the node gives in a sequence of `size` elements, negative ones from the end.
+size_t position(const Draft& d, size_t i, size_t size, size_t fallback) {
+  const Value* v = d.input(i);
+  if (!v) return fallback;
+  if (!v->data || !is_integer(v->type.dtype) || v->data->size() != 1)
+    refuse("a position in a sequence that is only known at run time is not supported");
+  const int64_t n = static_cast<int64_t>(size), given = v->data->integer(0);
+  const int64_t at = given < 0 ? given + n : given;
+  const int64_t end = d.op == "SequenceInsert" ? n : n - 1;
+  if (at < 0 || at > end) refuse("position {} in a sequence of {} elements", given, size);
+  return static_cast<size_t>(at);
+}
+
+// How SplitToSequence cuts `extent`.
+std::vector<int64_t> cuts(const Draft& d, int64_t extent) {
+  std::vector<int64_t> sizes;
+  const Value* split = d.input(1);
+  if (split && !split->data) refuse("a split that is only known at run time is not supported");
+  if (split && split->data->rank() == 1) {
+    sizes = split->data->integers();
+    int64_t sum = 0;
+    for (int64_t s : sizes)
+      if (s < 0 || __builtin_add_overflow(sum, s, &sum)) refuse("a negative or too large split");
+    if (sum != extent) refuse("the split adds up to {}, the axis has {}", sum, extent);
+    return sizes;
+  }
+  const int64_t chunk = split ? split->data->integer(0) : 1;
+  if (chunk < 1) refuse("a split of {}", chunk);
+  if (extent / chunk > 65536) refuse("a sequence of more than 65536 elements is not supported");
+  for (int64_t at = 0; at < extent; at += chunk) sizes.push_back(std::min(chunk, extent - at));
+  return sizes;
+}
+
+}  // namespace
+
+Value* Importer::piece(Scope& scope, const Draft& d, const std::string& op, std::vector<Value*> inputs) {
+  Draft made;
+  made.op = op;
+  made.name = d.name;
+  made.inputs = std::move(inputs);
+  made.outputs = {scope.graph->add_value(d.name + "/" + op, {})};
+  Value* out = made.outputs[0];
+  emit(scope, made);
+  return out;
+}
+
+std::vector<Value*> Importer::split_to_sequence(Scope& scope, const Draft& d) {
+  Value* x = d.input(0);
+  if (!x || x->type.dtype == DType::kUndefined)
+    refuse("its input's type is not known, so it is not supported");
+  const int64_t rank = static_cast<int64_t>(x->type.shape.size());
+  int64_t axis = d.attributes.integer("axis", 0);
+  if (axis < -rank || axis >= rank) refuse("axis {} out of range for {}", axis, text(x->type.shape));
+  if (axis < 0) axis += rank;
+  const Dim extent = x->type.shape[static_cast<size_t>(axis)];
+  if (!extent.is_static()) refuse("splitting the extent {} into a sequence is not supported", extent.text());
+  const std::vector<int64_t> sizes = cuts(d, extent.value());
+  if (sizes.empty()) return {};
+  Draft split;
+  split.op = "Split";
+  split.name = d.name;
+  split.inputs = {x, scope.graph->add_constant(d.name + "/split", Tensor::of(sizes))};
+  split.attributes.set("axis", axis);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    split.outputs.push_back(scope.graph->add_value(d.name + "/element", {}));
+  std::vector<Value*> elements = split.outputs;
+  emit(scope, split);
+  if (d.input(1) || d.attributes.integer("keepdims", 1) != 0) return elements;
+  Value* axes = scope.graph->add_constant(d.name + "/axes", Tensor::of(std::vector<int64_t>{axis}));
+  for (Value*& v : elements) v = piece(scope, d, "Squeeze", {v, axes});
+  return elements;
+}
+
+bool Importer::expand_sequence(Scope& scope, const Draft& d) {
+  if (!d.domain.empty()) return false;
+  const Value* first = d.input(0);
+  const auto found = first ? sequences_.find(first) : sequences_.end();
+  const std::vector<Value*>* list = found == sequences_.end() ? nullptr : &found->second;
+  const bool makes = d.op == "SequenceEmpty" || d.op == "SequenceConstruct" || d.op == "SplitToSequence";
+  if ((makes || list) && (d.outputs.size() != 1 || !d.outputs[0])) refuse("it has one output");
+  Value* out = makes || list ? d.outputs[0] : nullptr;
+  if (d.op == "SequenceEmpty") {
+    sequences_[out] = {};
+  } else if (d.op == "SequenceConstruct") {
+    if (std::count(d.inputs.begin(), d.inputs.end(), nullptr)) refuse("an element is missing");
+    sequences_[out] = d.inputs;
+  } else if (d.op == "SplitToSequence") {
+    sequences_[out] = split_to_sequence(scope, d);
+  } else if (!list && (d.op == "SequenceInsert" || d.op == "SequenceErase" || d.op == "SequenceLength" ||
+                       d.op == "SequenceAt" || d.op == "ConcatFromSequence")) {
+    if (problem_count_ == 0) refuse("its input is no sequence");
+    return true;  // most likely what should have made it was refused
+  } else if (!list) {
+    for (const Value* v : d.inputs)
+      if (v && sequences_.count(v)) refuse("a sequence as this input is not supported");
+    return false;
+  } else if (d.op == "Identity") {
+    sequences_[out] = std::vector<Value*>(*list);
+  } else if (d.op == "SequenceInsert") {
+    std::vector<Value*> changed = *list;
+    if (!d.input(1)) refuse("input 1 is missing");
+    changed.insert(
+        changed.begin() + static_cast<std::ptrdiff_t>(position(d, 2, changed.size(), changed.size())),
+        d.input(1));
+    sequences_[out] = std::move(changed);
+  } else if (d.op == "SequenceErase") {
+    std::vector<Value*> changed = *list;
+    if (changed.empty()) refuse("the sequence is empty");
+    changed.erase(changed.begin() +
+                  static_cast<std::ptrdiff_t>(position(d, 1, changed.size(), changed.size() - 1)));
+    sequences_[out] = std::move(changed);
+  } else if (d.op == "SequenceLength") {
+    const int64_t n = static_cast<int64_t>(list->size());
+    out->type = {DType::kI64, {}};
+    out->data = Tensor::scalar(n);
+  } else if (d.op == "SequenceAt") {
+    if (!d.input(1)) refuse("input 1 is missing");
+    Draft pick;
+    pick.op = "Identity";
+    pick.name = d.name;
+    pick.inputs = {(*list)[position(d, 1, list->size(), 0)]};
+    pick.outputs = {out};
+    emit(scope, pick);
+  } else if (d.op == "ConcatFromSequence") {
+    if (!d.attributes.has("axis")) refuse("attribute axis is missing");
+    Draft concat;
+    concat.op = "Concat";
+    concat.name = d.name;
+    concat.inputs = *list;
+    concat.outputs = {out};
+    const int64_t axis = d.attributes.integer("axis", 0);
+    concat.attributes.set("axis", axis);
+    if (d.attributes.integer("new_axis", 0) != 0) {
+      Value* axes = scope.graph->add_constant(d.name + "/axes", Tensor::of(std::vector<int64_t>{axis}));
+      for (Value*& v : concat.inputs) v = piece(scope, d, "Unsqueeze", {v, axes});
+    }
+    emit(scope, concat);
+  } else {
+    refuse("a sequence as input of {} is not supported", d.op);
+  }
+  return true;
+}
+
+}  // namespace sinter

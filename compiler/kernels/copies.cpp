@@ -1,0 +1,196 @@
+#include "kernels/copies.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ir/error.h"
+
+namespace sinter {
+
+bool is_movable(DType t) { return size_of(t) > 0 && cpp_name(t) != "void"; }
+bool is_movable(const Node& n) {
+  for (const auto* list : {&n.inputs, &n.outputs})
+    for (const Value* v : *list)
+      if (v && !is_movable(v->type.dtype)) return false;
+  return true;
+}
+
+const Symbol* own_count(const Node& n, const Dim& d) {
+  std::vector<SymbolPtr> symbols;
+  d.collect_symbols(symbols);
+  if (symbols.size() != 1 || !(Dim(symbols[0]) == d)) return nullptr;
+  const Symbol& s = *symbols[0];
+  return s.from_data && s.origin.ends_with(" of " + label(n)) ? &s : nullptr;
+}
+
+void Extents::define(const Dim& d) {
+  std::vector<SymbolPtr> symbols;
+  d.collect_symbols(symbols);
+  for (const SymbolPtr& s : symbols) local_.insert(s.get());
+}
+std::string Extents::text(const Dim& d) const {
+  std::vector<SymbolPtr> symbols;
+  d.collect_symbols(symbols);
+  for (const SymbolPtr& s : symbols)
+    if (!local_.count(s.get())) w_.dim(Dim(s));
+  if (!symbols.empty()) w_.include("sinter/dims.h");
+  return d.cpp(variable);
+}
+std::string Extents::address(const Dim& offset, const std::vector<std::string>& index,
+                             const std::vector<Dim>& strides) const {
+  std::string at = offset.is(0) ? "" : text(offset);
+  for (size_t a = 0; a < index.size(); ++a) {
+    if (strides[a].is(0) || index[a] == "0") continue;
+    const bool negative = strides[a].is_static() && strides[a].value() < 0;
+    const Dim step = negative && strides[a].value() != INT64_MIN ? Dim(-strides[a].value()) : strides[a];
+    at += at.empty() ? (negative ? "-" : "") : (negative ? " - " : " + ");
+    const bool number = index[a].find_first_not_of("0123456789") == std::string::npos;
+    if (step.is(1))
+      at += index[a];
+    else if (number)
+      at += text(Dim(std::stoll(index[a])) * step);
+    else
+      at += index[a] + " * " + text(step);
+  }
+  return at.empty() ? "0" : at;
+}
+
+std::string behind(const std::string& pointer, const std::string& address) {
+  return address == "0" ? pointer : pointer + " + " + address;
+}
+
+Strided dense(const std::string& pointer, const TensorType& type) {
+  return {pointer, type.dtype, Dim(0), dim_strides(type.shape), {}};
+}
+
+namespace {
+
+struct CopyAxis {
+  Dim extent, to, from;
+};
+
+std::vector<CopyAxis> collapse(const Shape& space, const Strided& to, const Strided& from) {
+  std::vector<CopyAxis> axes;
+  for (size_t d = 0; d < space.size(); ++d) {
+    if (space[d].is(1)) continue;
+    const CopyAxis a{space[d], to.strides[d], from.strides[d]};
+    if (!axes.empty() && axes.back().to == a.to * a.extent && axes.back().from == a.from * a.extent)
+      axes.back() = {axes.back().extent * a.extent, a.to, a.from};
+    else
+      axes.push_back(a);
+  }
+  return axes;
+}
+
+class CopyNest {
+ public:
+  CopyNest(const Extents& e, const Shape& space, const Strided& to, const Strided& from)
+      : e_(e), out_(e.writer().out), to_(to), from_(from), axes_(collapse(space, to, from)) {}
+
+  void emit() {
+    e_.writer().include("sinter/copy.h");
+    if (axes_.empty()) return line_at({}, {});
+    const CopyAxis& last = axes_.back();
+    if (last.to.is(1) && (last.from.is(1) || last.from.is(0))) return runs();
+    if (last.to.is(1))
+      for (size_t p = axes_.size() - 1; p-- > 0;)
+        if (axes_[p].from.is(1)) return exchange(p);
+    loops(axes_);
+  }
+
+ private:
+  static constexpr int64_t kShort = 4;  // an innermost loop of up to so many elements is written out
+  static bool is_short(const Dim& d) { return d.is_static() && d.value() <= kShort; }
+
+  void open(size_t count) {
+    for (size_t a = 0; a < count; ++a) {
+      out_.line("for (std::int64_t i{0} = 0; i{0} < {1}; ++i{0}) {{", a, e_.text(axes_[a].extent));
+      index_.push_back(fmt::format("i{}", a));
+    }
+  }
+  void close() {
+    for (size_t a = 0; a < index_.size(); ++a) out_.line("}}");
+  }
+  std::string at(bool to, const std::vector<std::string>& index) const {
+    std::vector<Dim> strides;
+    for (const CopyAxis& a : axes_) strides.push_back(to ? a.to : a.from);
+    return e_.address(to ? to_.offset : from_.offset, index, strides);
+  }
+
+  // The innermost axis is one run of the output.
+  void runs() {
+    const CopyAxis& last = axes_.back();
+    open(axes_.size() - 1);
+    const std::string to = behind(to_.pointer, at(true, index_)), n = e_.text(last.extent);
+    if (last.from.is(1))
+      out_.line("sinter::copy({}, {}, {});", to, behind(from_.pointer, at(false, index_)), n);
+    else
+      out_.line("sinter::fill({}, {}, {}[{}]);", to, n, from_.pointer, at(false, index_));
+    close();
+  }
+
+  // Axis p is contiguous in the input, the last one in the output.
+  void exchange(size_t p) {
+    const CopyAxis a = axes_[p], last = axes_.back();
+    axes_.erase(axes_.begin() + static_cast<std::ptrdiff_t>(p));
+    axes_.pop_back();
+    if (is_short(a.extent) || is_short(last.extent)) {
+      const bool swap = is_short(a.extent);  // the long axis outside, the short one written out
+      axes_.push_back(swap ? last : a);
+      axes_.push_back(swap ? a : last);
+      return loops(axes_);
+    }
+    open(axes_.size());
+    out_.line("sinter::transpose({}, {}, {}, {}, {}, {});", behind(to_.pointer, at(true, index_)), e_.text(a.to),
+              behind(from_.pointer, at(false, index_)), e_.text(last.from), e_.text(a.extent),
+              e_.text(last.extent));
+    close();
+  }
+
+  void line_at(const std::vector<std::string>& outer, const std::string& inner) {
+    std::vector<std::string> index = outer;
+    if (!inner.empty()) index.push_back(inner);
+    out_.line("{}[{}] = {}[{}];", to_.pointer, at(true, index), from_.pointer, at(false, index));
+  }
+
+  void loops(const std::vector<CopyAxis>& axes) {
+    if (axes.size() > 1 && is_short(axes.back().extent)) {
+      open(axes.size() - 1);
+      for (int64_t i = 0; i < axes.back().extent.value(); ++i) line_at(index_, std::to_string(i));
+    } else {
+      open(axes.size());
+      line_at(index_, {});
+    }
+    close();
+  }
+
+  const Extents& e_;
+  Printer& out_;
+  Strided to_, from_;
+  std::vector<CopyAxis> axes_;
+  std::vector<std::string> index_;
+};
+
+}  // namespace
+
+void emit_copy(const Extents& e, const Shape& space, const Strided& to, const Strided& from) {
+  if (std::any_of(space.begin(), space.end(), [](const Dim& d) { return d.is(0); })) return;
+  CopyNest(e, space, to, from).emit();
+}
+
+std::string zero_literal(DType t) { return std::string(cpp_name(t)) + "{}"; }
+
+std::string element_literal(const Tensor& t, int64_t i) {
+  const DType type = t.dtype();
+  if (type == DType::kF16 || type == DType::kBF16)
+    return fmt::format("{}{{{}}}", cpp_name(type), t.as<uint16_t>()[i]);
+  if (type == DType::kF32 || type == DType::kF64) return literal(*Expr::constant(t.real(i), type));
+  const bool known = is_integer(type) || type == DType::kBool;
+  const int64_t v = known ? t.integer(i) : std::to_integer<int64_t>(t.data()[i]);  // small floats: their byte
+  if (type == DType::kBool || type == DType::kI64 || type == DType::kU64)
+    return literal(*Expr::constant_integer(v, type));
+  return fmt::format("{}{{{}}}", cpp_name(type), v);
+}
+
+}  // namespace sinter

@@ -1,0 +1,51 @@
+// Copies: the text of data movement, what all kernels that only move elements are written with.
+//
+// A copy runs over an iteration space that both tensors walk by strides. It is written as the shortest nest
+// that means the same: contiguous runs as sinter::copy, repeated elements as sinter::fill, a pair of axes that
+// trade places as sinter::transpose, the rest as plain loops.
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emit/loops.h"
+
+namespace sinter {
+
+// Whether elements of the type can be moved by generated code (not strings, not complex numbers).
+bool is_movable(DType);
+bool is_movable(const Node&);  // all its tensors
+
+// The symbol, where `d` is nothing but a count that this node itself finds in its data; else null.
+const Symbol* own_count(const Node&, const Dim& d);
+
+// Extents as text inside one function body. Symbols that the body defines itself (counts it has just found)
+// are named by their id and are not parameters.
+class Extents {
+ public:
+  explicit Extents(LayerWriter& w) : w_(w) {}
+  void define(const Dim& symbol);  // the body has declared a variable of that id
+  std::string text(const Dim&) const;
+  // "i0 * 12 + i1", "0" where nothing is left.
+  std::string address(const Dim& offset, const std::vector<std::string>& index,
+                      const std::vector<Dim>& strides) const;
+  LayerWriter& writer() const { return w_; }
+
+ private:
+  LayerWriter& w_;
+  std::set<const Symbol*> local_;
+};
+
+// "x + 12 * i", "x".
+std::string behind(const std::string& pointer, const std::string& address);
+
+// for every index of `space`: to[..] = from[..].
+void emit_copy(const Extents& e, const Shape& space, const Strided& to, const Strided& from);
+// A dense tensor's Strided.
+Strided dense(const std::string& pointer, const TensorType& type);
+
+// Element i as C++ text of its type, exact but for NaN: "1.5f", "sinter::half{15360}".
+std::string element_literal(const Tensor&, int64_t i);
+std::string zero_literal(DType);  // "float{}"
+
+}  // namespace sinter

@@ -1,0 +1,126 @@
+// ScatterElements and ScatterND: the data are copied (or are in place already), then updated one by one in
+// the order of the indices, each index checked where it is used.
+#include "ir/error.h"
+#include "kernels/copies.h"
+#include "ops/op.h"
+
+namespace sinter {
+namespace {
+
+bool accepts_op(const Node& n, std::string_view name) {
+  if (n.op->domain[0] != '\0' || n.op->name != name || n.epilogue || !is_movable(n)) return false;
+  const DType t = n.inputs[0]->type.dtype;
+  const bool number = is_float(t) || is_integer(t) || t == DType::kBool;
+  return number || n.attributes.text("reduction", "none") == "none";
+}
+
+const Value* shown(const Value* v) {
+  while (v->producer && v->producer->op->is_view && !v->producer->epilogue) v = v->producer->inputs[0];
+  return v;
+}
+
+void begin(LayerWriter& w) {
+  const Node& n = w.node;
+  w.include("sinter/copy.h");
+  w.include("sinter/index.h");
+  w.include("sinter/scalar.h");
+  w.include("sinter/status.h");
+  w.can_fail();
+  const std::string how = n.attributes.text("reduction", "none");
+  w.summary(fmt::format("{} of {} into {}{}", n.op->name, text(n.inputs[2]->type), text(n.inputs[0]->type),
+                        how == "none" ? "" : ", " + how));
+  const std::string x = w.input(0);
+  w.input(1);
+  w.input(2);
+  const std::string y = w.output(0);
+  // In place, unless the updates or indices are read from the same memory.
+  if (shown(n.inputs[0]) != shown(n.inputs[1]) && shown(n.inputs[0]) != shown(n.inputs[2])) w.may_overwrite(0);
+  w.out.line("if ({1} != {0}) sinter::copy({1}, {0}, {2});", x, y,
+             Extents(w).text(product(n.inputs[0]->type.shape)));
+}
+
+// y[at] = y[at] (reduced with) u[from]
+void update(LayerWriter& w, const std::string& at, const std::string& from) {
+  const std::string how = w.node.attributes.text("reduction", "none");
+  const std::string y = fmt::format("{}[{}]", w.output(0), at), u = fmt::format("{}[{}]", w.input(2), from);
+  const DType t = w.node.inputs[0]->type.dtype;
+  if (how == "none")
+    w.out.line("{} = {};", y, u);
+  else
+    w.out.line("{} = {};", y, store_text(t, fmt::format("sinter::{}({}, {})", how, load_text(t, y), load_text(t, u))));
+}
+void look_up(LayerWriter& w, const std::string& name, const std::string& element, const std::string& extent) {
+  w.out.line("const std::int64_t {} = sinter::index_of({}, {});", name, element, extent);
+  w.out.line("if ({} < 0) return sinter::kIndexError;", name);
+}
+void open(LayerWriter& w, const std::string& i, const std::string& extent) {
+  w.out.line("for (std::int64_t {0} = 0; {0} < {1}; ++{0}) {{", i, extent);
+}
+
+void emit_elements(LayerWriter& w) {
+  begin(w);
+  const Shape &data = w.node.inputs[0]->type.shape, &space = w.node.inputs[1]->type.shape;
+  const int64_t given = w.node.attributes.integer("axis", 0);
+  const auto axis = static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(data.size()) : given);
+  const Extents e(w);
+  std::vector<std::string> i, j;
+  for (size_t d = 0; d < space.size(); ++d) {
+    i.push_back(space[d].is(1) ? "0" : fmt::format("i{}", d));
+    j.push_back(d == axis ? "index" : i.back());
+    if (i.back() != "0") open(w, i.back(), e.text(space[d]));
+  }
+  // Without loops the index needs a scope of its own no less.
+  const std::string from = e.address(Dim(0), i, dim_strides(space));
+  look_up(w, "index", fmt::format("{}[{}]", w.input(1), from), e.text(data[axis]));
+  update(w, e.address(Dim(0), j, dim_strides(data)), from);
+  for (const std::string& name : i)
+    if (name != "0") w.out.line("}}");
+  w.out.line("return sinter::kOk;");
+}
+
+void emit_nd(LayerWriter& w) {
+  begin(w);
+  const Shape &data = w.node.inputs[0]->type.shape, &indices = w.node.inputs[1]->type.shape;
+  const auto n = static_cast<size_t>(indices.back().value());
+  const Dim places = product(indices, 0, indices.size() - 1), block = product(data, n);
+  const Extents e(w);
+  const std::vector<Dim> strides = dim_strides(data);
+  open(w, "p", e.text(places));
+  std::vector<std::string> at;
+  std::vector<Dim> at_strides;
+  for (size_t c = 0; c < n; ++c) {
+    at.push_back(fmt::format("c{}", c));
+    at_strides.push_back(strides[c]);
+    const std::string from =
+        e.address(Dim(static_cast<int64_t>(c)), {"p"}, {Dim(static_cast<int64_t>(n))});
+    look_up(w, at.back(), fmt::format("{}[{}]", w.input(1), from), e.text(data[c]));
+  }
+  if (w.node.attributes.text("reduction", "none") == "none" && !block.is(1)) {
+    w.out.line("sinter::copy({}, {}, {});", behind(w.output(0), e.address(Dim(0), at, at_strides)),
+               behind(w.input(2), e.address(Dim(0), {"p"}, {block})), e.text(block));
+  } else if (block.is(1)) {
+    update(w, e.address(Dim(0), at, at_strides), "p");
+  } else {
+    open(w, "i", e.text(block));
+    at.push_back("i");
+    at_strides.push_back(Dim(1));
+    update(w, e.address(Dim(0), at, at_strides), e.address(Dim(0), {"p", "i"}, {block, Dim(1)}));
+    w.out.line("}}");
+  }
+  w.out.line("}}");
+  w.out.line("return sinter::kOk;");
+}
+
+}  // namespace
+
+const std::vector<Kernel>& kernels_scatter() {
+  static const std::vector<Kernel> table = {
+      {"scatter_elements", "ScatterElements with all reductions",
+       [](const Node& n, const Target&) { return accepts_op(n, "ScatterElements"); }, emit_elements},
+      {"scatter_nd", "ScatterND with all reductions",
+       [](const Node& n, const Target&) { return accepts_op(n, "ScatterND"); }, emit_nd},
+  };
+  return table;
+}
+
+}  // namespace sinter

@@ -1,0 +1,124 @@
+// copy: runs of elements moved, repeated and transposed; the words of generated data movement.
+//
+// Extents are any int64; what is not positive means nothing to do. `to` and `from` do not overlap.
+#ifndef SINTER_COPY_H_
+#define SINTER_COPY_H_
+#ifndef SINTER_ISA
+#error "include a sinter/simd_*.h before sinter/copy.h"
+#endif
+
+namespace sinter {
+
+// to[0..n) = from[0..n).
+template <class T>
+SINTER_INLINE void copy(T* to, const T* from, std::int64_t n) {
+  if (n > 0) std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
+}
+
+// to[0..n) = value.
+template <class T>
+SINTER_INLINE void fill(T* to, std::int64_t n, std::common_type_t<T> value) {
+  std::int64_t i = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    const SINTER_ISA::f32v v = SINTER_ISA::splat(value);
+    for (; i + SINTER_ISA::kLanes <= n; i += SINTER_ISA::kLanes) SINTER_ISA::store(to + i, v);
+  } else if constexpr (sizeof(T) == 1) {
+    unsigned char byte;
+    std::memcpy(&byte, &value, 1);
+    if (n > 0) std::memset(to, byte, static_cast<std::size_t>(n));
+    return;
+  }
+  for (; i < n; ++i) to[i] = value;
+}
+
+namespace detail {
+
+template <class T>
+SINTER_INLINE void transpose_block(T* to, std::int64_t to_row, const T* from, std::int64_t from_row,
+                                   std::int64_t rows, std::int64_t columns) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) to[r * to_row + c] = from[c * from_row + r];
+}
+
+#if !defined(SINTER_ISA_SCALAR)
+SINTER_INLINE SINTER_ISA::f32v load_bits(const float* p) { return SINTER_ISA::load(p); }
+SINTER_INLINE SINTER_ISA::f32v load_bits(const std::int32_t* p) {
+  return SINTER_ISA::float_bits(SINTER_ISA::load(p));
+}
+SINTER_INLINE void store_bits(float* p, SINTER_ISA::f32v v) { SINTER_ISA::store(p, v); }
+SINTER_INLINE void store_bits(std::int32_t* p, SINTER_ISA::f32v v) {
+  SINTER_ISA::store(p, SINTER_ISA::bits(v));
+}
+
+// kLanes x kLanes elements, in registers.
+template <class T>
+SINTER_INLINE void transpose_tile(T* to, std::int64_t to_row, const T* from, std::int64_t from_row) {
+  using namespace SINTER_ISA;
+  f32v v[kLanes];
+  SINTER_UNROLL
+  for (int i = 0; i < kLanes; ++i) v[i] = load_bits(from + i * from_row);
+  transpose(v);
+  SINTER_UNROLL
+  for (int i = 0; i < kLanes; ++i) store_bits(to + i * to_row, v[i]);
+}
+
+// A whole block of the cache's grain: 16 x 16 elements.
+template <class T>
+SINTER_INLINE void transpose_tiles(T* to, std::int64_t to_row, const T* from, std::int64_t from_row) {
+  for (int r = 0; r < 16; r += SINTER_ISA::kLanes)
+    for (int c = 0; c < 16; c += SINTER_ISA::kLanes)
+      transpose_tile(to + r * to_row + c, to_row, from + c * from_row + r, from_row);
+}
+#endif
+
+}  // namespace detail
+
+// to[r * to_row + c] = from[c * from_row + r] for r < rows, c < columns. Block by block of 16 x 16, so that a
+// line of the cache that is begun is finished; elements of four bytes go through registers.
+template <class T>
+[[gnu::noinline]] static void transpose(T* to, std::int64_t to_row, const T* from, std::int64_t from_row,
+                                        std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kBlock = 16;
+  for (std::int64_t r = 0; r < rows; r += kBlock) {
+    for (std::int64_t c = 0; c < columns; c += kBlock) {
+      const std::int64_t high = rows - r < kBlock ? rows - r : kBlock;
+      const std::int64_t wide = columns - c < kBlock ? columns - c : kBlock;
+      T* const block = to + r * to_row + c;
+      const T* const source = from + c * from_row + r;
+#if !defined(SINTER_ISA_SCALAR)
+      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, std::int32_t>) {
+        using SINTER_ISA::kLanes;
+        if (high == kBlock && wide == kBlock) {
+          detail::transpose_tiles(block, to_row, source, from_row);
+          continue;
+        }
+        // The parts of whole tiles, then the strips that are left.
+        const std::int64_t tall = high / kLanes * kLanes, broad = wide / kLanes * kLanes;
+        for (std::int64_t i = 0; i < tall; i += kLanes)
+          for (std::int64_t j = 0; j < broad; j += kLanes)
+            detail::transpose_tile(block + i * to_row + j, to_row, source + j * from_row + i, from_row);
+        detail::transpose_block(block + broad, to_row, source + broad * from_row, from_row, tall, wide - broad);
+        detail::transpose_block(block + tall * to_row, to_row, source + tall, from_row, high - tall, wide);
+        continue;
+      }
+#endif
+      detail::transpose_block(block, to_row, source, from_row, high, wide);
+    }
+  }
+}
+
+// Row i of an axis padded at both ends, i counted from its first own row and possibly outside, as one of its
+// n > 0 own rows: the nearest, mirrored without repeating the border, or going around.
+SINTER_INLINE std::int64_t edge_row(std::int64_t i, std::int64_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }
+SINTER_INLINE std::int64_t wrap_row(std::int64_t i, std::int64_t n) {
+  const std::int64_t r = i % n;
+  return r < 0 ? r + n : r;
+}
+SINTER_INLINE std::int64_t reflect_row(std::int64_t i, std::int64_t n) {
+  const std::int64_t r = wrap_row(i, n > 1 ? 2 * (n - 1) : 1);
+  return r < n ? r : 2 * (n - 1) - r;
+}
+
+}  // namespace sinter
+
+#endif  // SINTER_COPY_H_
