@@ -160,12 +160,9 @@ void emit_blocks(LayerWriter& w) {
   const Shape& wide = to_space ? n.outputs[0]->type.shape : small;
   const Dim block(n.attributes.integer("blocksize", 1));
   const Shape grid = spatial_of(n.attributes, deep);
-  const std::map<char, Dim> extents = {{'n', deep[0]},
-                                       {'c', channels_of(n.attributes, wide)},
-                                       {'h', grid[0]},
-                                       {'w', grid[1]},
-                                       {'y', block},
-                                       {'x', block}};
+  const std::map<char, Dim> extents = {{'n', deep[0]}, {'c', channels_of(n.attributes, wide)},
+                                       {'h', grid[0]}, {'w', grid[1]},
+                                       {'y', block},   {'x', block}};
   // Channels of the deep tensor: (y x c), or (c y x) for CRD; rows of the wide one: (h y), columns (w x).
   const std::string channels = to_space && crd ? "cyx" : "yxc";
   const std::string in_depth = last ? "nhw" + channels : "n" + channels + "hw";
@@ -210,8 +207,8 @@ void emit_slice(LayerWriter& w) {
     return d;
   };
   for (size_t k = 0; k < static_cast<size_t>(n.inputs[1]->type.shape[0].value()); ++k) {
-    const auto d = static_cast<size_t>(
-        whole_axis(axes ? (*axes)[k].value() : static_cast<int64_t>(k), in.shape.size()));
+    const auto d =
+        static_cast<size_t>(whole_axis(axes ? (*axes)[k].value() : static_cast<int64_t>(k), in.shape.size()));
     const std::string extent = e.text(in.shape[d]), step = n.input(4) ? element(4, k) : "1";
     w.out.line("const sinter::SliceAxis axis{0} = sinter::slice_axis({1}, {2}, {3}, {4});", d, extent,
                element(1, k), element(2, k), step);
