@@ -1,5 +1,5 @@
-// Includes go one way: runtime <- ir, targets <- ops <- import, passes, layers <- plan, kernels <- bundle <-
-// cli.
+// Includes go one way: runtime <- ir, targets <- ops <- import, passes, layers <- plan <- kernels <- bundle
+// <- cli.
 //
 // "layers" and "bundle" are the two halves of compiler/emit: what one layer's C++ is written with, and what
 // puts the layers of a plan together.
