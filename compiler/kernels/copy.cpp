@@ -213,13 +213,13 @@ void emit_slice(LayerWriter& w) {
     w.out.line("const sinter::SliceAxis axis{0} = sinter::slice_axis({1}, {2}, {3}, {4});", d, extent,
                element(1, k), element(2, k), step);
     const Dim first = local(fmt::format("first{}", d));
-    w.out.line("const std::int64_t first{0} = axis{0}.first;", d);
+    w.out.line("const std::int64_t {} = axis{}.first;", e.text(first), d);
     const Dim& count = out.shape[d];
-    if (const Symbol* found = own_count(n, count)) {
+    if (own_count(n, count)) {
       const std::string report = w.count(count);
       e.define(count);
-      w.out.line("const std::int64_t {} = axis{}.count;", found->id, d);
-      w.out.line("*{} = {};", report, found->id);
+      w.out.line("const std::int64_t {} = axis{}.count;", e.text(count), d);
+      w.out.line("*{} = {};", report, e.text(count));
     } else {
       checked = true;
       w.out.line("if (axis{}.count != {}) return sinter::kDimError;", d, e.text(count));
@@ -229,7 +229,7 @@ void emit_slice(LayerWriter& w) {
     if (step == "1") continue;
     const Dim stride = local(fmt::format("step{}", d));
     // A step beyond the axis is not taken: at most one element is left.
-    w.out.line("const std::int64_t step{0} = {1} > 1 ? {2} : 0;", d, e.text(count), step);
+    w.out.line("const std::int64_t {} = {} > 1 ? {} : 0;", e.text(stride), e.text(count), step);
     from.strides[d] = stride * one;
   }
   emit_copy(e, out.shape, dense(y, out), from);
