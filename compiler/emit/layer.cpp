@@ -112,6 +112,11 @@ std::string LayerWriter::scratch(const std::string& name, const std::string& typ
               .symbol = nullptr});
 }
 
+std::string symbol_name(const Symbol& s) {
+  const bool letter = s.id.size() == 1 && s.id[0] >= 'A' && s.id[0] <= 'Z';
+  return letter ? s.id : "dim_" + s.id;
+}
+
 std::string LayerWriter::dim(const Dim& d) {
   if (d.is_static()) return std::to_string(d.value());
   std::vector<SymbolPtr> symbols;
@@ -121,16 +126,16 @@ std::string LayerWriter::dim(const Dim& d) {
         std::any_of(layer_.parameters.begin(), layer_.parameters.end(),
                     [&](const Parameter& p) { return p.kind == Parameter::Kind::kSymbol && p.symbol == s; });
     if (!known) {
-      names_.reserve(s->id);
+      names_.reserve(symbol_name(*s));
       layer_.parameters.push_back({.kind = Parameter::Kind::kSymbol,
                                    .type = "std::int64_t",
-                                   .name = s->id,
+                                   .name = symbol_name(*s),
                                    .comment = s->origin,
                                    .symbol = s});
     }
   }
   include("sinter/dims.h");
-  return d.cpp([](const Symbol& s) { return s.id; });
+  return d.cpp([](const Symbol& s) { return symbol_name(s); });
 }
 
 std::string LayerWriter::count(const Dim& d) {

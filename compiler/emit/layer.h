@@ -109,6 +109,9 @@ struct Kernel {
 const Kernel* find_kernel(const Node&, const Target&);
 const std::vector<const Kernel*>& all_kernels();
 
+// The C++ variable of a symbol: "N", "dim_batch". No kernel names a variable of its own so: capitals and
+// dim_... are kept for symbols.
+std::string symbol_name(const Symbol& s);
 std::string shape_comment(const Shape& shape);  // "[N][56][56][64]", for comments beside pointers
 
 }  // namespace sinter
