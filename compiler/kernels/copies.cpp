@@ -142,8 +142,8 @@ class CopyNest {
       return loops(axes_);
     }
     open(axes_.size());
-    out_.line("sinter::transpose({}, {}, {}, {}, {}, {});", behind(to_.pointer, at(true, index_)), e_.text(a.to),
-              behind(from_.pointer, at(false, index_)), e_.text(last.from), e_.text(a.extent),
+    out_.line("sinter::transpose({}, {}, {}, {}, {}, {});", behind(to_.pointer, at(true, index_)),
+              e_.text(a.to), behind(from_.pointer, at(false, index_)), e_.text(last.from), e_.text(a.extent),
               e_.text(last.extent));
     close();
   }
