@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "emit/sheet.h"
+#include "plan/plan.h"
 
 namespace sinter {
 namespace {
