@@ -107,9 +107,11 @@ class Code {
     // Standard headers before the words: those switch the instruction set on for what follows.
     p_.line("#include <limits>");
     p_.blank();
+    std::set<std::string> headers = {"sinter/status.h"}, own;
+    for (const Layer& l : plan_.layers)
+      for (const std::string& h : l.includes) (h.rfind("sinter/", 0) == 0 ? headers : own).insert(h);
+    for (const std::string& h : own) p_.line("#include \"{}\"", h);
     p_.line("#include \"sinter/simd_{}.h\"", target_.isa);
-    std::set<std::string> headers = {"sinter/status.h"};
-    for (const Layer& l : plan_.layers) headers.insert(l.includes.begin(), l.includes.end());
     if (std::any_of(g_.checks.begin(), g_.checks.end(), [](const Check&) { return true; }) ||
         !g_.symbols->all().empty())
       headers.insert("sinter/dims.h");

@@ -24,7 +24,7 @@ std::string from_to(const Node& n) {
 // ---- affine reads of one tensor
 
 bool accepts_strided(const Node& n, const Target&) {
-  if (!is_movable(n) || n.inputs.empty() || !n.inputs[0]) return false;
+  if (!is_movable(n) || n.inputs.empty() || !n.inputs[0] || (n.op->is_view && !n.epilogue)) return false;
   const Value& in = *n.inputs[0];
   bool any = false;
   for (size_t i = 0; i < n.outputs.size(); ++i) {
@@ -34,6 +34,8 @@ bool accepts_strided(const Node& n, const Target&) {
     if (!n.epilogue && out->type.dtype != in.type.dtype) return false;
     if (n.epilogue && n.outputs.size() > 1) return false;
     const Shape& shape = out->type.shape;
+    for (const Dim& d : shape)
+      if (own_count(n, d)) return false;
     if (!strided_read(n, in.type.shape, shape, i)) return false;
   }
   return any;
@@ -71,7 +73,8 @@ void emit_strided(LayerWriter& w) {
 // ---- Identity and its like
 
 bool accepts_same(const Node& n, const Target&) {
-  return is_op(n, {"Identity", "Dropout"}) && !n.epilogue && is_movable(n);
+  const bool copies = std::string_view(n.op->domain) == "sinter" && std::string_view(n.op->name) == "copy";
+  return (copies || is_op(n, {"Identity", "Dropout"})) && !n.epilogue && is_movable(n);
 }
 void emit_same(LayerWriter& w) {
   const Node& n = w.node;
