@@ -55,6 +55,10 @@ struct Layer {
   std::vector<const Value*> may_overwrite;
 };
 
+// The C++ variable of a symbol: N, dim_batch_size. The model's name alone might be a keyword, or a variable
+// of a kernel; kernels must not call anything by a single capital letter or by a name that begins with dim_.
+std::string variable(const Symbol& s);
+
 class LayerWriter {
  public:
   LayerWriter(const Node& node, const Target& target, WeightStore& store, std::string function);

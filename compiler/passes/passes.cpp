@@ -17,7 +17,8 @@ const std::vector<Pass>& all_passes() {
        "Removes nodes that change nothing and merges chains of Reshapes and of Transposes.",
        "early: they stand between nodes that belong together", remove_identity},
       {"merge_common", "Computes equal expressions once.", "before fusion hides what is equal", merge_common},
-      {"lower_composites", "Folds the factors and transposition flags of Gemm into its constants.",
+      {"lower_composites", "Folds the factors and transposition flags of Gemm into its constants; BatchNormalization whose "
+       "statistics are computed becomes arithmetic.",
        "before fold_batchnorm, which scales the columns of Gemm's constant", lower_composites},
       {"fold_batchnorm",
        "Folds BatchNormalization and other per-channel factors and offsets into the weights before them; "
