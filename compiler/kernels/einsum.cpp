@@ -2,9 +2,7 @@
 //
 // Every operand is walked by one stride a label; repeated letters add their strides up, an extent of 1 has
 // none. float32 runs in vectors along the output's last label where every operand is contiguous or repeated
-// there, else along the innermost summed label where that holds, else element by element. Products of two
-// operands without repeated letters become MatMul before they get here (pass lower_einsum), where all extents
-// are known.
+// there, else along the innermost summed label where that holds, else element by element.
 #include "ops/einsum.h"
 
 #include <algorithm>

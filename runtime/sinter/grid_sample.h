@@ -59,8 +59,10 @@ template <class T>
 inline Axis axis_taps(T position, std::int64_t n, int width, bool align, GridPadding padding) {
   Axis a = {{0, 0, 0, 0}, {0.0, 0.0, 0.0, 0.0}, 0};
   const T length = static_cast<T>(n);
-  double v = static_cast<double>(align ? (position + T{1}) / T{2} * (length - T{1})
-                                       : ((position + T{1}) * length - T{1}) / T{2});
+  // Rounded as it stands, whatever -ffp-contract says: the nearest pixel hangs on it.
+  const T product = static_cast<T>(static_cast<double>(position + T{1}) * static_cast<double>(length));
+  double v =
+      static_cast<double>(align ? (position + T{1}) / T{2} * (length - T{1}) : (product - T{1}) / T{2});
   if (v != v) {
     if (padding == GridPadding::kZeros) return a;
     v = 0.0;
