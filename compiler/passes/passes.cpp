@@ -17,6 +17,8 @@ const std::vector<Pass>& all_passes() {
        "Removes nodes that change nothing and merges chains of Reshapes and of Transposes.",
        "early: they stand between nodes that belong together", remove_identity},
       {"merge_common", "Computes equal expressions once.", "before fusion hides what is equal", merge_common},
+      {"fuse_layernorm", "Recognises layer normalisation written out as arithmetic.",
+       "behind merge_common, which joins the two subtractions of some exporters", fuse_layernorm},
       {"lower_composites", "Folds the factors and transposition flags of Gemm into its constants.",
        "before fold_batchnorm, which scales the columns of Gemm's constant", lower_composites},
       {"fold_batchnorm",
