@@ -3,6 +3,7 @@
 #include "emit/code.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "ir/error.h"
@@ -107,9 +108,11 @@ class Code {
     // Standard headers before the words: those switch the instruction set on for what follows.
     p_.line("#include <limits>");
     p_.blank();
+    std::set<std::string> headers = {"sinter/status.h"}, own;
+    for (const Layer& l : plan_.layers)
+      for (const std::string& h : l.includes) (h.rfind("sinter/", 0) == 0 ? headers : own).insert(h);
+    for (const std::string& h : own) p_.line("#include \"{}\"", h);
     p_.line("#include \"sinter/simd_{}.h\"", target_.isa);
-    std::set<std::string> headers = {"sinter/status.h"};
-    for (const Layer& l : plan_.layers) headers.insert(l.includes.begin(), l.includes.end());
     if (std::any_of(g_.checks.begin(), g_.checks.end(), [](const Check&) { return true; }) ||
         !g_.symbols->all().empty())
       headers.insert("sinter/dims.h");
@@ -133,13 +136,25 @@ class Code {
       const Parameter& q = l.parameters[k];
       const bool pointer = !q.type.empty() && q.type.back() == '*';
       const bool restricted = pointer && l.may_overwrite.empty();
-      p.raw(fmt::format("{}    {}{} {}{}  // {}\n", k == 0 ? "\n" : "", q.type,
+      // An empty tensor may have nothing to do for it.
+      const char* unused = mentions(l.body, q.name) ? "" : "[[maybe_unused]] ";
+      p.raw(fmt::format("{}    {}{}{} {}{}  // {}\n", k == 0 ? "\n" : "", unused, q.type,
                         restricted ? " __restrict" : "", q.name, k + 1 < l.parameters.size() ? "," : ") {",
                         printable(q.comment)));
     }
     if (l.parameters.empty()) p.raw(") {\n");
     p.indented(l.body);
     p.raw("}\n\n");
+  }
+
+  // Whether `name` occurs in the text as an identifier.
+  static bool mentions(const std::string& text, const std::string& name) {
+    const auto part = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)); };
+    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+      const size_t end = at + name.size();
+      if ((at == 0 || !part(text[at - 1])) && (end == text.size() || !part(text[end]))) return true;
+    }
+    return false;
   }
 
   // Comments behind parameters hold symbol origins, which hold the model's names.
@@ -155,7 +170,7 @@ class Code {
     const std::string plain = type.rfind("const ", 0) == 0 ? type.substr(6) : type;
     switch (q.kind) {
       case Parameter::Kind::kSymbol: return q.name;
-      case Parameter::Kind::kCount: return "&" + q.symbol->id;
+      case Parameter::Kind::kCount: return "&" + variable(*q.symbol);
       case Parameter::Kind::kWeights: return fmt::format("sinter::at<{}>(w, {})", plain, q.offset);
       case Parameter::Kind::kScratch:
         return fmt::format("sinter::at<{}>(a, {})", plain, plan_.scratch[layer][scratch++]);
@@ -172,7 +187,7 @@ class Code {
     }
     if (place.kind != Place::Kind::kArena && bits)
       text = fmt::format("reinterpret_cast<{}*>({})", type, text);
-    if (!place.shift.is(0)) text += " + " + place.shift.cpp([](const Symbol& s) { return s.id; });
+    if (!place.shift.is(0)) text += " + " + place.shift.cpp(variable);
     return text;
   }
 
@@ -222,9 +237,7 @@ class Code {
     p_.blank();
   }
 
-  static std::string cpp(const Dim& d) {
-    return d.cpp([](const Symbol& s) { return s.id; });
-  }
+  static std::string cpp(const Dim& d) { return d.cpp(variable); }
   bool known(const Dim& d) const {
     std::vector<SymbolPtr> symbols;
     d.collect_symbols(symbols);
@@ -249,10 +262,10 @@ class Code {
           const Dim symbol(symbols[0]);
           const Dim factor = exact_div(dim, symbol);
           if (factor.is_static() && factor.value() > 0) {
-            p_.line("const std::int64_t {} = {}{};", s.id, given,
+            p_.line("const std::int64_t {} = {}{};", variable(s), given,
                     factor.is(1) ? "" : fmt::format(" / {}", factor.value()));
             if (!factor.is(1)) p_.line("if ({} % {} != 0) return {}_E_DIM;", given, factor.value(), up);
-            p_.line("if ({0} < {1} || {0} > {2}) return {3}_E_DIM;", s.id, s.range.lo, s.range.hi, up);
+            p_.line("if ({0} < {1} || {0} > {2}) return {3}_E_DIM;", variable(s), s.range.lo, s.range.hi, up);
             defined_.insert(&s);
             continue;
           }
@@ -265,7 +278,7 @@ class Code {
       p_.line("if ({} != {}) return {}_E_DIM;", given, cpp(dim), up);
     }
     for (const SymbolPtr& s : g_.symbols->all())
-      if (s->from_data && used(*s)) p_.line("std::int64_t {} = 0;", s->id);
+      if (s->from_data && used(*s)) p_.line("std::int64_t {} = 0;", variable(*s));
   }
 
   bool used(const Symbol& s) const {
@@ -302,7 +315,7 @@ class Code {
     else
       p_.line("{};{}", text, shared_[i] == i ? "" : "  // " + l.function);
     for (const SymbolPtr& s : counts) {
-      p_.line("if ({0} < 0 || {0} > {1}) return {2}_E_CAPACITY;", s->id, s->range.hi, upper(o_.name));
+      p_.line("if ({0} < 0 || {0} > {1}) return {2}_E_CAPACITY;", variable(*s), s->range.hi, upper(o_.name));
       defined_.insert(s.get());
     }
     if (!counts.empty()) checks(true);

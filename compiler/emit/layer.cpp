@@ -35,6 +35,11 @@ std::string shape_comment(const Shape& shape) {
   return s.empty() ? "scalar" : s;
 }
 
+std::string variable(const Symbol& s) {
+  const bool capital = s.id.size() == 1 && s.id[0] >= 'A' && s.id[0] <= 'Z';
+  return capital ? s.id : "dim_" + s.id;
+}
+
 LayerWriter::LayerWriter(const Node& n, const Target& t, WeightStore& store, std::string function)
     : node(n), target(t), store_(store) {
   layer_.node = &n;
@@ -121,16 +126,16 @@ std::string LayerWriter::dim(const Dim& d) {
         std::any_of(layer_.parameters.begin(), layer_.parameters.end(),
                     [&](const Parameter& p) { return p.kind == Parameter::Kind::kSymbol && p.symbol == s; });
     if (!known) {
-      names_.reserve(s->id);
+      names_.reserve(variable(*s));
       layer_.parameters.push_back({.kind = Parameter::Kind::kSymbol,
                                    .type = "std::int64_t",
-                                   .name = s->id,
+                                   .name = variable(*s),
                                    .comment = s->origin,
                                    .symbol = s});
     }
   }
   include("sinter/dims.h");
-  return d.cpp([](const Symbol& s) { return s.id; });
+  return d.cpp(variable);
 }
 
 std::string LayerWriter::count(const Dim& d) {
@@ -139,7 +144,7 @@ std::string LayerWriter::count(const Dim& d) {
   SINTER_CHECK(symbols.size() == 1, "a count is one symbol");
   return add({.kind = Parameter::Kind::kCount,
               .type = "std::int64_t*",
-              .name = "count_" + symbols[0]->id,
+              .name = "count_" + variable(*symbols[0]),
               .comment = symbols[0]->origin,
               .symbol = symbols[0]});
 }

@@ -48,11 +48,16 @@ struct Layer {
   std::string helpers;  // namespace-scope text before the function (templates named after the layer)
   std::string body;
   std::vector<std::string> includes;  // runtime headers: "sinter/mac.h"
+  std::map<std::string, std::string> files;  // of the bundle, by name: what a custom operator brings along
   bool can_fail = false;              // returns an int error code
   double flops = 0;                   // multiply-accumulates count 2; at the bounds
   // Inputs whose memory the first output may take over: element i is read no later than element i is written.
   std::vector<const Value*> may_overwrite;
 };
+
+// The C++ variable of a symbol: N, dim_batch_size. The model's name alone might be a keyword, or a variable
+// of a kernel; kernels must not call anything by a single capital letter or by a name that begins with dim_.
+std::string variable(const Symbol& s);
 
 class LayerWriter {
  public:
@@ -78,6 +83,8 @@ class LayerWriter {
   // The variable (std::int64_t*) through which the layer reports a count it has found: `*count_n = 7;`
   std::string count(const Dim& symbol);
   void include(const std::string& header);
+  // A file that the bundle must hold; those in "custom/" that are sources are compiled.
+  void file(const std::string& name, const std::string& text) { layer_.files[name] = text; }
   void summary(const std::string& text) { layer_.summary = text; }
   void flops(const Dim& count);
   void may_overwrite(size_t input) { layer_.may_overwrite.push_back(node.inputs[input]); }

@@ -146,8 +146,10 @@ void emit(LayerWriter& w) {
   const bool whole_run = g.groups == 1 && rows.dilation() == 1;
   auto tile = [&](const std::string& name, const std::string& parameters, const std::string& first,
                   const std::string& end, bool edge) {
-    w.out.line("const auto {} = [&](auto pixels, std::int64_t ox{}) __attribute__((always_inline)) {{", name,
-               parameters);
+    w.out.line(
+        "[[maybe_unused]] const auto {} = [&](auto pixels, std::int64_t ox{}) __attribute__((always_inline)) "
+        "{{",
+        name, parameters);
     w.out.line("constexpr int kPixels = pixels.value;");
     w.out.line("Tile<kVectors, kPixels> sum;");
     w.out.line("tile_bias(sum, {});",

@@ -35,7 +35,7 @@ std::string Extents::text(const Dim& d) const {
   for (const SymbolPtr& s : symbols)
     if (!local_.count(s.get())) w_.dim(Dim(s));
   if (!symbols.empty()) w_.include("sinter/dims.h");
-  return d.cpp([](const Symbol& s) { return s.id; });
+  return d.cpp([&](const Symbol& s) { return local_.count(&s) ? s.id : variable(s); });
 }
 std::string Extents::address(const Dim& offset, const std::vector<std::string>& index,
                              const std::vector<Dim>& strides) const {
@@ -56,7 +56,7 @@ std::string Extents::address(const Dim& offset, const std::vector<std::string>& 
   return at.empty() ? "0" : at;
 }
 
-std::string plus(const std::string& pointer, const std::string& address) {
+std::string behind(const std::string& pointer, const std::string& address) {
   return address == "0" ? pointer : pointer + " + " + address;
 }
 
@@ -122,9 +122,9 @@ class CopyNest {
   void runs() {
     const CopyAxis& last = axes_.back();
     open(axes_.size() - 1);
-    const std::string to = plus(to_.pointer, at(true, index_)), n = e_.text(last.extent);
+    const std::string to = behind(to_.pointer, at(true, index_)), n = e_.text(last.extent);
     if (last.from.is(1))
-      out_.line("sinter::copy({}, {}, {});", to, plus(from_.pointer, at(false, index_)), n);
+      out_.line("sinter::copy({}, {}, {});", to, behind(from_.pointer, at(false, index_)), n);
     else
       out_.line("sinter::fill({}, {}, {}[{}]);", to, n, from_.pointer, at(false, index_));
     close();
@@ -142,8 +142,8 @@ class CopyNest {
       return loops(axes_);
     }
     open(axes_.size());
-    out_.line("sinter::transpose({}, {}, {}, {}, {}, {});", plus(to_.pointer, at(true, index_)), e_.text(a.to),
-              plus(from_.pointer, at(false, index_)), e_.text(last.from), e_.text(a.extent),
+    out_.line("sinter::transpose({}, {}, {}, {}, {}, {});", behind(to_.pointer, at(true, index_)),
+              e_.text(a.to), behind(from_.pointer, at(false, index_)), e_.text(last.from), e_.text(a.extent),
               e_.text(last.extent));
     close();
   }

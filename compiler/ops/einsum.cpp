@@ -4,6 +4,8 @@
 // The equation is parsed into labels: letters, and one label per axis of the ellipsis, aligned at its last
 // axis as broadcasting does. Every operand is then a list of labels, the output another; labels that the
 // output lacks are summed over. An extent of 1 repeats along its label (stride 0).
+#include "ops/einsum.h"
+
 #include <cblas.h>
 
 #include <algorithm>
@@ -17,13 +19,8 @@
 namespace sinter {
 namespace {
 
-// A label is a letter's character, or kEllipsis + k for the k-th axis from the ellipsis's end.
-constexpr int kEllipsis = 1000;
-using Labels = std::vector<int>;
-struct Equation {
-  std::vector<Labels> operands;
-  Labels output;
-};
+using Labels = Einsum::Labels;
+constexpr int kEllipsis = Einsum::kEllipsis;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -54,7 +51,7 @@ Labels parse_term(const std::string& term, std::optional<int64_t> rank, int64_t&
   return labels;
 }
 
-Labels implicit_output(const Equation& q, int64_t ellipsis) {
+Labels implicit_output(const Einsum& q, int64_t ellipsis) {
   std::map<int, int> count;
   for (const Labels& l : q.operands)
     for (int label : l) ++count[label];
@@ -65,7 +62,9 @@ Labels implicit_output(const Equation& q, int64_t ellipsis) {
   return out;
 }
 
-Equation parse(std::string text, const std::vector<int64_t>& ranks) {
+}  // namespace
+
+Einsum parse_einsum(std::string text, const std::vector<int64_t>& ranks) {
   std::erase(text, ' ');
   const size_t arrow = text.find("->");
   const std::string left = text.substr(0, arrow);
@@ -78,7 +77,7 @@ Equation parse(std::string text, const std::vector<int64_t>& ranks) {
   }
   if (terms.size() != ranks.size())
     refuse("equation {} is for {} operands, there are {}", quoted(text), terms.size(), ranks.size());
-  Equation q;
+  Einsum q;
   int64_t ellipsis = 0;
   for (size_t i = 0; i < terms.size(); ++i) q.operands.push_back(parse_term(terms[i], ranks[i], ellipsis));
   q.output = arrow == std::string::npos ? implicit_output(q, ellipsis)
@@ -96,6 +95,8 @@ Equation parse(std::string text, const std::vector<int64_t>& ranks) {
   return q;
 }
 
+namespace {
+
 Dim broadcast_extents(Inference& x, const Dim& a, const Dim& b) {
   const Shape one{a}, other{b};
   return x.broadcast({&one, &other})[0];
@@ -112,7 +113,7 @@ void infer(Inference& x) {
   x.require(is_float(t) ||
                 (is_integer(t) && t != DType::kI4 && t != DType::kU4 && t != DType::kI2 && t != DType::kU2),
             fmt::format("not defined for {}", name_of(t)));
-  const Equation q = parse(x.attributes().text("equation", ""), ranks);
+  const Einsum q = parse_einsum(x.attributes().text("equation", ""), ranks);
   std::map<int, Dim> extent;
   for (size_t i = 0; i < q.operands.size(); ++i)
     for (size_t d = 0; d < q.operands[i].size(); ++d) {
@@ -142,7 +143,7 @@ struct Space {
   std::vector<std::vector<int64_t>> strides;  // [operand][label]
   size_t kept = 0;                            // labels of the output
 };
-Space space_of(const Equation& q, const std::vector<Tensor>& in) {
+Space space_of(const Einsum& q, const std::vector<Tensor>& in) {
   Space s;
   s.labels = q.output;
   s.kept = q.output.size();
@@ -208,7 +209,7 @@ void sum_products(const Space& s, const std::vector<Tensor>& in, Tensor& out) {
 struct Product {
   Labels batch, rows, columns, sums;
 };
-std::optional<Product> as_product(const Equation& q, const Space& s, const std::vector<Tensor>& in) {
+std::optional<Product> as_product(const Einsum& q, const Space& s, const std::vector<Tensor>& in) {
   if (in.size() != 2) return std::nullopt;
   Product p;
   for (size_t l = 0; l < s.labels.size(); ++l) {
@@ -242,7 +243,7 @@ void multiply(int m, int n, int k, const double* a, const double* b, double* c) 
   cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a, k, b, n, 0, c, n);
 }
 template <class T>
-Tensor batched_product(const Equation& q, const Space& s, const Product& p, const std::vector<Tensor>& in) {
+Tensor batched_product(const Einsum& q, const Space& s, const Product& p, const std::vector<Tensor>& in) {
   const auto extents = [&](const Labels& labels) {
     std::vector<int64_t> e;
     for (int label : labels)
@@ -269,7 +270,7 @@ Tensor batched_product(const Equation& q, const Space& s, const Product& p, cons
 void eval(Evaluation& e) {
   std::vector<int64_t> ranks;
   for (const Tensor& t : e.in) ranks.push_back(t.rank());
-  const Equation q = parse(e.attributes().text("equation", ""), ranks);
+  const Einsum q = parse_einsum(e.attributes().text("equation", ""), ranks);
   const Space s = space_of(q, e.in);
   const bool empty = std::any_of(e.in.begin(), e.in.end(), [](const Tensor& t) { return t.size() == 0; });
   const bool huge =  // for the extents' type of a matrix product

@@ -2,15 +2,24 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "emit/code.h"
 #include "ir/error.h"
 #include "ops/op.h"
+#include "plan/views.h"
 
 namespace sinter {
-namespace {
 
-bool is_view(const Node& n) { return n.op->is_view && !n.epilogue; }
+bool is_view(const Node& n) {
+  if (!n.op->is_view || n.epilogue) return false;
+  // A Reshape to extents that only the run knows has to find and to check them.
+  const Value* target =
+      n.inputs.size() == 2 && n.op->name == std::string_view("Reshape") ? n.inputs[1] : nullptr;
+  return !target || target->data || !target->elements.empty();
+}
+
+namespace {
 
 // The Value whose bytes a chain of views shows.
 const Value* root_of(const Value* v) {
@@ -53,7 +62,7 @@ struct Block {
 
 class ArenaPlanner {
  public:
-  ArenaPlanner(const Graph& g, Plan& plan) : g_(g), plan_(plan) {}
+  ArenaPlanner(const Graph& g, const Views& views, Plan& plan) : g_(g), views_(views), plan_(plan) {}
 
   void run() {
     place_fixed();
@@ -69,7 +78,7 @@ class ArenaPlanner {
     for (size_t i = 0; i < g_.inputs.size(); ++i)
       plan_.places[g_.inputs[i]] = {Place::Kind::kInput, i, 0, bound_bytes(*g_.inputs[i]), Dim(0)};
     for (size_t i = 0; i < g_.outputs.size(); ++i) {
-      const Value* root = root_of(g_.outputs[i]);
+      const Value* root = views_.host(g_.outputs[i]);
       plan_.places[root] = {Place::Kind::kOutput, i, 0, bound_bytes(*g_.outputs[i]), Dim(0)};
     }
   }
@@ -79,13 +88,14 @@ class ArenaPlanner {
     for (size_t i = 0; i < plan_.layers.size(); ++i) {
       const Layer& layer = plan_.layers[i];
       for (const Parameter& p : layer.parameters) {
-        if (p.kind == Parameter::Kind::kOutput && !plan_.places.count(p.value)) {
+        if (p.kind != Parameter::Kind::kOutput && p.kind != Parameter::Kind::kInput) continue;
+        const Value* host = views_.host(p.value);
+        if (auto it = by_value_.find(host); it != by_value_.end()) {
+          it->second->last = i;
+        } else if (p.kind == Parameter::Kind::kOutput && !plan_.places.count(host)) {
           SINTER_CHECK(blocks_.size() < blocks_.capacity());
-          blocks_.push_back({p.value, bound_bytes(*p.value), i, i, -1, nullptr});
-          by_value_[p.value] = &blocks_.back();
-        } else if (p.kind == Parameter::Kind::kInput) {
-          auto it = by_value_.find(root_of(p.value));
-          if (it != by_value_.end()) it->second->last = i;
+          blocks_.push_back({host, bound_bytes(*host), i, i, -1, nullptr});
+          by_value_[host] = &blocks_.back();
         }
       }
     }
@@ -116,7 +126,9 @@ class ArenaPlanner {
       auto out = by_value_.find(layer.node->outputs[0]);
       if (out == by_value_.end() || out->second->first != i) continue;
       for (const Value* v : layer.may_overwrite) {
-        auto in = by_value_.find(root_of(v));
+        const View view = views_.of(v);
+        if (view.piece || reads_elsewhere(layer, v, view.host)) continue;
+        auto in = by_value_.find(view.host);
         if (in == by_value_.end() || in->second->last != i || in->second->bytes != out->second->bytes)
           continue;
         Block* home = in->second;
@@ -126,6 +138,13 @@ class ArenaPlanner {
         break;
       }
     }
+  }
+
+  // Whether the layer reads the memory of `host` through another Value than `v`: a piece, or another shape.
+  bool reads_elsewhere(const Layer& layer, const Value* v, const Value* host) const {
+    return std::any_of(layer.parameters.begin(), layer.parameters.end(), [&](const Parameter& p) {
+      return p.kind == Parameter::Kind::kInput && p.value != v && views_.host(p.value) == host;
+    });
   }
 
   // Largest first, each at the lowest offset that is free for its whole life.
@@ -162,8 +181,12 @@ class ArenaPlanner {
     for (const auto& [v, b] : by_value_)
       plan_.places[v] = {Place::Kind::kArena, 0, offset(b), b->bytes, Dim(0)};
     for (const auto& v : g_.values) {
-      const Value* root = root_of(v.get());
-      if (root != v.get() && plan_.places.count(root)) plan_.places[v.get()] = plan_.places[root];
+      const View view = views_.of(v.get());
+      auto host = plan_.places.find(view.host);
+      if (view.host == v.get() || host == plan_.places.end()) continue;
+      Place place = host->second;
+      place.shift = place.shift + view.shift;
+      plan_.places[v.get()] = place;
     }
     for (size_t i = 0; i < plan_.layers.size(); ++i) {
       plan_.scratch.emplace_back();
@@ -172,6 +195,7 @@ class ArenaPlanner {
   }
 
   const Graph& g_;
+  const Views& views_;
   Plan& plan_;
   std::vector<Block> blocks_;
   size_t values_ = 0;
@@ -182,10 +206,35 @@ class ArenaPlanner {
 // "/features/0/Conv" -> "features_0_Conv"
 std::string function_name(const Node& n) { return identifier(n.name); }
 
+// Counts that only the run knows must be found by a layer before another one, or the caller, is told them.
+void check_counts(const Graph& g, const Plan& plan, std::vector<std::string>& problems) {
+  std::set<const Symbol*> known;
+  auto visit = [](const Shape& s, const auto& f) {
+    std::vector<SymbolPtr> symbols;
+    for (const Dim& d : s) d.collect_symbols(symbols);
+    for (const SymbolPtr& symbol : symbols) f(symbol);
+  };
+  auto need = [&](const SymbolPtr& s, const std::string& who) {
+    if (known.insert(s.get()).second)
+      problems.push_back(
+          fmt::format("{}: the extent {} ({}) is only known at run time, which is not supported here", who,
+                      sinter::quoted(s->name), s->origin));
+  };
+  for (const Value* v : g.inputs) visit(v->type.shape, [&](const SymbolPtr& s) { known.insert(s.get()); });
+  for (const Layer& l : plan.layers) {
+    for (const Parameter& p : l.parameters)
+      if (p.kind == Parameter::Kind::kSymbol) need(p.symbol, label(*l.node));
+    for (const Parameter& p : l.parameters)
+      if (p.kind == Parameter::Kind::kCount) known.insert(p.symbol.get());
+  }
+  for (const Value* v : g.outputs)
+    visit(v->type.shape, [&](const SymbolPtr& s) { need(s, sinter::quoted(v->name)); });
+}
+
 }  // namespace
 
 void separate_outputs(Graph& g) {
-  const Op* copy = find_op("", "Identity");
+  const Op* copy = find_op("sinter", "copy");
   SINTER_CHECK(copy);
   std::vector<const Value*> taken;
   for (Value*& out : g.outputs) {
@@ -195,25 +244,30 @@ void separate_outputs(Graph& g) {
       taken.push_back(root);
       continue;
     }
-    Value* v = g.add_value(out->name + "_output", out->type);
+    Value* v = g.add_value(out->name + "_copy", out->type);
     v->origin = out->origin;
     v->perm = out->perm;
-    Node* n = g.add_node(copy, out->name + "_copy", {out}, {v});
+    // Not an Identity, which is a view.
+    Node* n = g.add_node(copy, v->name, {out}, {v});
     n->sources = {};
+    // The output keeps its name, unless an input has the same.
+    if (std::find(g.inputs.begin(), g.inputs.end(), out) == g.inputs.end()) std::swap(out->name, v->name);
     taken.push_back(v);
     out = v;
   }
+  separate_members(g);
 }
 
 Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
                const std::vector<std::string>& reserved) {
   Plan plan;
+  const Views views(g);
   Names names;
   for (const std::string& word : reserved_function_names()) names.reserve(word);
   for (const std::string& word : reserved) names.reserve(word);
   std::vector<std::string> problems;
   for (const auto& n : g.nodes) {
-    if (is_view(*n)) continue;
+    if (views.needs_no_layer(n.get())) continue;
     const Kernel* k = find_kernel(*n, target);
     if (!k) {
       std::string types;
@@ -239,8 +293,9 @@ Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
       if (problems.size() < 20) problems.insert(problems.end(), r.problems.begin(), r.problems.end());
     }
   }
+  if (problems.empty()) check_counts(g, plan, problems);
   if (!problems.empty()) throw Refusal(std::move(problems));
-  ArenaPlanner(g, plan).run();
+  ArenaPlanner(g, views, plan).run();
   return plan;
 }
 

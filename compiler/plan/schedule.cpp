@@ -92,7 +92,7 @@ class Scheduler {
 
  private:
   static const Value* root(const Value* v) {
-    while (v->producer && v->producer->op->is_view && !v->producer->epilogue) v = v->producer->inputs[0];
+    while (v->producer && is_view(*v->producer)) v = v->producer->inputs[0];
     return v;
   }
   // Roots of all that a node and its bodies read, each once.

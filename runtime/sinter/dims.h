@@ -29,5 +29,9 @@ inline constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
 }
 inline constexpr std::int64_t min_of(std::int64_t a, std::int64_t b) { return b < a ? b : a; }
 inline constexpr std::int64_t max_of(std::int64_t a, std::int64_t b) { return a < b ? b : a; }
+// a * b for a, b >= 0; the greatest integer where it does not fit.
+inline constexpr std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
+  return b != 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
+}
 
 }  // namespace sinter

@@ -370,6 +370,51 @@ std::string check_outputs(const fs::path& file, const Graph& g, const std::vecto
   return "";
 }
 
+// A translation unit's files are named after its models: u0_39, or u5 for one.
+std::string unit_name(const std::vector<size_t>& models) {
+  return models.size() == 1 ? fmt::format("u{}", models[0])
+                            : fmt::format("u{}_{}", models.front(), models.back());
+}
+
+// Compiles models, one or several to a translation unit, and looks at the objects.
+struct UnitCompiler {
+  const fs::path& folder;
+  const Compiler& c;
+  const Target& target;
+  const BuildOptions& o;
+
+  // For each unit what is wrong with it, empty where nothing is. Leaves UNIT.o and UNIT_weights.o.
+  std::vector<std::string> compile(const std::vector<std::vector<size_t>>& units) const {
+    std::vector<std::string> commands, problems;
+    const char* warnings = o.warnings_as_errors ? " -Wall -Wextra -Wconversion -Werror" : " -Wall -Wextra";
+    for (const std::vector<size_t>& unit : units) {
+      const std::string name = unit_name(unit);
+      std::ofstream code(folder / (name + ".cpp")), weights(folder / (name + "_weights.S"));
+      for (size_t i : unit) {
+        code << "#include \"m" << i << ".cpp\"\n";
+        weights << "#include \"m" << i << "_weights.S\"\n";
+      }
+      commands.push_back(
+          fmt::format("{0}{1} -c {2}.cpp -o {2}.o > {2}.log 2>&1 && {0} -c {2}_weights.S -o "
+                      "{2}_weights.o >> {2}.log 2>&1",
+                      c.command, warnings, name));
+    }
+    const std::vector<int> status = run_all(folder, commands);
+    for (size_t u = 0; u < units.size(); ++u) {
+      const std::string object = (folder / unit_name(units[u])).string();
+      if (status[u] != 0)
+        problems.push_back("does not compile: " + first_lines(read_file(object + ".log")));
+      else if (!o.sanitize && forbidden_symbol(object + ".o", target) != "")
+        problems.push_back(forbidden_symbol(object + ".o", target));
+      else if (!o.sanitize && greatest_frame(object + ".su") > 16384)
+        problems.push_back(fmt::format("a stack frame of {} bytes", greatest_frame(object + ".su")));
+      else
+        problems.emplace_back();
+    }
+    return problems;
+  }
+};
+
 }  // namespace
 
 std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions& o) {
@@ -379,15 +424,18 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
   Folder folder;
   const Compiler c = compiler_for(target, o);
   std::vector<std::unique_ptr<Graph>> graphs;
-  std::vector<std::string> commands, ids;
-  std::vector<size_t> built;
+  std::vector<std::string> ids, objects;
+  std::vector<std::vector<size_t>> units(1);  // models that share a translation unit
+  std::vector<std::string> taken;             // functions of the last unit
   for (size_t i = 0; i < models_.size(); ++i) {
     const std::string id = fmt::format("m{}", i);
     graphs.push_back(models_[i].graph->clone());
+    if (units.back().size() >= o.together) units.emplace_back(), taken.clear();
     try {
       separate_outputs(*graphs[i]);
       WeightStore store;
-      const Plan plan = make_plan(*graphs[i], target, store);
+      const Plan plan = make_plan(*graphs[i], target, store, taken);
+      for (const Layer& l : plan.layers) taken.push_back(l.function);
       BundleOptions b;
       b.name = id;
       b.model_file = "test.onnx";
@@ -399,29 +447,35 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
         results[i].refused += (results[i].refused.empty() ? "" : "\n") + p;
       continue;
     }
-    const std::string warnings =
-        o.warnings_as_errors ? " -Wall -Wextra -Wconversion -Werror" : " -Wall -Wextra";
-    commands.push_back(
-        fmt::format("{0}{1} -c {2}.cpp -o {2}.o > {2}.log 2>&1 && {0} -c {2}_weights.S -o "
-                    "{2}_weights.o >> {2}.log 2>&1",
-                    c.command, warnings, id));
-    built.push_back(i);
+    units.back().push_back(i);
   }
-  const std::vector<int> compiled = run_all(folder.path, commands);
+  if (units.back().empty()) units.pop_back();
+  const UnitCompiler compiler{folder.path, c, target, o};
+  const std::vector<std::string> problems = compiler.compile(units);
+  // A unit of several models with a problem: its models once more, each alone.
+  std::vector<std::vector<size_t>> good, alone;
+  for (size_t u = 0; u < units.size(); ++u) {
+    if (problems[u].empty())
+      good.push_back(units[u]);
+    else if (units[u].size() == 1)
+      results[units[u][0]].error = problems[u];
+    else
+      for (size_t i : units[u]) alone.push_back({i});
+  }
+  const std::vector<std::string> single = compiler.compile(alone);
+  for (size_t u = 0; u < alone.size(); ++u) {
+    results[alone[u][0]].error = single[u];
+    if (single[u].empty()) good.push_back(alone[u]);
+  }
+  for (size_t u = 0; u < units.size(); ++u)
+    if (!problems[u].empty() && units[u].size() > 1 &&
+        std::all_of(units[u].begin(), units[u].end(), [&](size_t i) { return results[i].error.empty(); }))
+      results[units[u][0]].error = "models that are good alone are not good in one unit: " + problems[u];
   std::string cases;
-  for (size_t k = 0; k < built.size(); ++k) {
-    const size_t i = built[k];
-    const std::string id = fmt::format("m{}", i);
-    const std::string object = (folder.path / id).string();
-    if (compiled[k] != 0)
-      results[i].error = "does not compile: " + first_lines(read_file(object + ".log"));
-    else if (!o.sanitize && forbidden_symbol(object + ".o", target) != "")
-      results[i].error = forbidden_symbol(object + ".o", target);
-    else if (!o.sanitize && greatest_frame(object + ".su") > 16384)
-      results[i].error = fmt::format("a stack frame of {} bytes", greatest_frame(object + ".su"));
-    if (!results[i].error.empty()) continue;
-    ids.push_back(id);
-    cases += driver_case(*graphs[i], id, models_[i].data.size());
+  for (const std::vector<size_t>& unit : good) {
+    objects.push_back(unit_name(unit));
+    for (size_t i : unit) ids.push_back(fmt::format("m{}", i));
+    for (size_t i : unit) cases += driver_case(*graphs[i], fmt::format("m{}", i), models_[i].data.size());
   }
   auto finish = [&] {
     for (Result& r : results)
@@ -435,7 +489,7 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
 
   std::ofstream(folder.path / "driver.cpp") << driver_text(ids, cases);
   std::string link = c.command + " driver.cpp";
-  for (const std::string& id : ids) link += fmt::format(" {0}.o {0}_weights.o", id);
+  for (const std::string& object : objects) link += fmt::format(" {0}.o {0}_weights.o", object);
   const int linked = run_all(folder.path, {link + " -o driver > driver.log 2>&1"})[0];
   std::vector<std::string> runs;
   for (const std::string& id : ids) {
@@ -448,6 +502,7 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
   if (linked == 0) ran = run_all(folder.path, runs);
   for (size_t k = 0; k < ids.size(); ++k) {
     const size_t i = std::stoul(ids[k].substr(1));
+    if (!results[i].error.empty()) continue;
     if (linked != 0)
       results[i].error = "the driver does not build: " + first_lines(read_file(folder.path / "driver.log"));
     else if (ran[k] != 0)

@@ -37,6 +37,8 @@ struct BuildOptions {
   std::string flags = "-O1";
   bool warnings_as_errors = true;
   bool run = true;  // else only compiled and its objects checked
+  // Models per translation unit; what is wrong in a unit of several is found by compiling its models alone.
+  size_t together = 1;
 };
 
 struct Result {

@@ -1,0 +1,542 @@
+// Normalisations: statistics of a set of elements, then (x - mean) * factor, scale and bias.
+//
+// All of them are one Norm: which axes are reduced, what the factor is, and how scale and bias lie along the
+// axes. Rows: the reduced axes are one contiguous line (LayerNormalization, InstanceNormalization and
+// GroupNormalization of [N, C, spatial...]); a line is read for its mean, its variance, and to be finished,
+// from the first-level cache. Columns: they are one block of outer axes, a lane per column (channels-last).
+// Plain: any axes and element types, in double.
+#include <algorithm>
+
+#include "emit/epilogue.h"
+#include "kernels/nest.h"
+#include "ops/op.h"
+#include "ops/window.h"
+
+namespace sinter {
+namespace {
+
+enum class Factor {
+  kDeviation,       // 1 / sqrt(variance + epsilon)
+  kPlainDeviation,  // 1 / (sqrt(variance) + 1e-9)
+  kL1,              // 1 / sum |x|, 0 for 0; no mean
+  kL2,              // 1 / sqrt(sum x^2), 0 for 0; no mean
+  kRms,             // 1 / sqrt(mean x^2 + epsilon); no mean
+};
+
+struct NormAxis {
+  Dim extent;
+  bool reduced = false;
+  Dim scale, bias;  // strides of those operands
+  size_t out = 0;   // this axis's index times `factor` is part of the index of this axis of the output
+  Dim factor = Dim(1);
+};
+
+struct Norm {
+  std::vector<NormAxis> axes;  // row-major over x
+  Factor factor = Factor::kDeviation;
+  double epsilon = 1e-5;
+  int scale = -1, bias = -1;  // inputs; -1: none
+  int mean_output = -1, factor_output = -1;
+};
+
+bool subtracts(Factor f) { return f == Factor::kDeviation || f == Factor::kPlainDeviation; }
+
+// Strides of an operand that broadcasts to `space`, row-major.
+std::vector<Dim> strides_in(const Shape& own, const Shape& space) {
+  std::vector<Dim> strides(space.size(), Dim(0));
+  const std::vector<Dim> s = dim_strides(own);
+  for (size_t i = 0; i < own.size(); ++i)
+    if (!own[i].is(1)) strides[space.size() - own.size() + i] = s[i];
+  return strides;
+}
+// Whether 1 or the full extent is open for some axis: then plain strides would not do.
+bool open_broadcast(const Shape& own, const Shape& space) {
+  for (size_t i = 0; i < own.size(); ++i)
+    if (!own[i].is(1) && !(own[i] == space[space.size() - own.size() + i]) && own[i].lo() <= 1) return true;
+  return false;
+}
+
+std::optional<Norm> norm_of(const Node& n) {
+  if (n.op->domain[0] != 0 || !is_float(n.inputs[0]->type.dtype)) return std::nullopt;
+  const std::string_view op = n.op->name;
+  const Shape& shape = n.inputs[0]->type.shape;
+  const size_t rank = shape.size(), own = n.epilogue ? n.anchor_inputs : n.inputs.size();
+  Norm r;
+  for (size_t i = 0; i < rank; ++i)
+    r.axes.push_back({.extent = shape[i], .scale = Dim(0), .bias = Dim(0), .out = i});
+  r.epsilon = static_cast<double>(n.attributes.real("epsilon", 1e-5f));
+  const auto normal = [&](int64_t axis) {
+    return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+  };
+  if (op == "LayerNormalization" || op == "RMSNormalization") {
+    for (size_t i = normal(n.attributes.integer("axis", -1)); i < rank; ++i) r.axes[i].reduced = true;
+    if (op == "RMSNormalization") r.factor = Factor::kRms;
+    for (size_t i = 1; i < own; ++i) {
+      if (!n.inputs[i]) continue;
+      const Shape& s = n.inputs[i]->type.shape;
+      if (open_broadcast(s, shape)) return std::nullopt;
+      (i == 1 ? r.scale : r.bias) = static_cast<int>(i);
+      const std::vector<Dim> strides = strides_in(s, shape);
+      for (size_t a = 0; a < rank; ++a) (i == 1 ? r.axes[a].scale : r.axes[a].bias) = strides[a];
+    }
+    if (n.has_output(1)) r.mean_output = 1;
+    if (n.has_output(2)) r.factor_output = 2;
+    return r;
+  }
+  if (op == "InstanceNormalization" || op == "GroupNormalization") {
+    const bool group = op == "GroupNormalization";
+    const size_t channels = is_channels_last(n.attributes) && !group ? rank - 1 : 1;
+    for (size_t i = 1; i < rank; ++i) r.axes[i].reduced = i != channels || group;
+    r.axes[channels].scale = r.axes[channels].bias = Dim(1);
+    r.scale = 1;
+    r.bias = 2;
+    if (group) {  // the channels are two axes: groups, and those of a group
+      const Dim groups(n.attributes.integer("num_groups", 1)), each = exact_div(shape[1], groups);
+      r.axes[1].extent = each;
+      r.axes.insert(r.axes.begin() + 1,
+                    NormAxis{.extent = groups, .scale = each, .bias = each, .out = 1, .factor = each});
+    }
+    return r;
+  }
+  if (op == "MeanVarianceNormalization") {
+    for (int64_t a : n.attributes.integers("axes", {0, 2, 3})) r.axes[normal(a)].reduced = true;
+    r.factor = Factor::kPlainDeviation;
+    return r;
+  }
+  if (op == "LpNormalization") {
+    r.axes[normal(n.attributes.integer("axis", -1))].reduced = true;
+    r.factor = n.attributes.integer("p", 2) == 1 ? Factor::kL1 : Factor::kL2;
+    return r;
+  }
+  return std::nullopt;
+}
+
+// Axes of extent 1 vanish; neighbours become one where every operand lets them.
+void merge_axes(Norm& norm, const Epilogue& epilogue) {
+  std::vector<NormAxis> merged;
+  for (const NormAxis& a : norm.axes) {
+    if (a.extent.is(1)) continue;
+    if (!merged.empty()) {
+      NormAxis& last = merged.back();
+      const bool strides = last.scale == a.scale * a.extent && last.bias == a.bias * a.extent;
+      const bool index = epilogue.empty() || (last.out != a.out && last.factor.is(1) && a.factor.is(1) &&
+                                              epilogue.can_merge(last.out, a.out));
+      if (last.reduced == a.reduced && strides && index) {
+        last = {last.extent * a.extent, a.reduced, a.scale, a.bias, a.out, a.factor};
+        continue;
+      }
+    }
+    merged.push_back(a);
+  }
+  norm.axes = std::move(merged);
+}
+
+bool accepts(const Node& n, const Target&) { return norm_of(n).has_value(); }
+
+class Writer {
+ public:
+  explicit Writer(LayerWriter& w) : w_(w), n_(w.node), norm_(*norm_of(w.node)) {}
+
+  void write() {
+    w_.flops(product(n_.inputs[0]->type.shape) * Dim(7));
+    w_.summary(fmt::format("{} of {}{}", n_.op->name, text(n_.inputs[0]->type),
+                           n_.epilogue ? ", then " + text(*n_.epilogue) : ""));
+    x_ = w_.input(0);
+    scale_ = norm_.scale >= 0 && n_.has_output(0) ? w_.input(static_cast<size_t>(norm_.scale)) : "";
+    bias_ = norm_.bias >= 0 && n_.has_output(0) ? w_.input(static_cast<size_t>(norm_.bias)) : "";
+    count_ = Dim(1);
+    for (const NormAxis& a : norm_.axes)
+      if (a.reduced) count_ = count_ * a.extent;
+    if (vectors()) {
+      const Norm whole = norm_;
+      epilogue_.emplace(w_, n_.outputs[0]->type.shape);
+      merge_axes(norm_, *epilogue_);
+      if (is_rows() || is_columns()) {
+        w_.include("sinter/math.h");
+        w_.include("sinter/mac.h");
+        y_ = w_.output(0);
+        side_outputs();
+        if (is_rows())
+          rows();
+        else
+          columns();
+        return;
+      }
+      norm_ = whole;
+    }
+    plain();
+  }
+
+ private:
+  bool vectors() const {
+    for (size_t i = 0; i < n_.inputs.size(); ++i)
+      if (n_.inputs[i] && n_.inputs[i]->type.dtype != DType::kF32 && (!n_.epilogue || i < n_.anchor_inputs))
+        return false;
+    for (int o : {norm_.mean_output, norm_.factor_output})
+      if (o >= 0 && n_.outputs[static_cast<size_t>(o)]->type.dtype != DType::kF32) return false;
+    return n_.has_output(0) && vector_epilogue(n_);
+  }
+  size_t size() const { return norm_.axes.size(); }
+  size_t first_reduced() const {
+    size_t a = 0;
+    while (a < size() && !norm_.axes[a].reduced) ++a;
+    return a;
+  }
+  size_t behind_reduced() const {
+    size_t a = first_reduced();
+    while (a < size() && norm_.axes[a].reduced) ++a;
+    return a;
+  }
+  // Scale and bias are contiguous or one number along the last axis.
+  bool unit_operands() const {
+    const NormAxis& last = norm_.axes.back();
+    return (last.scale.is(0) || last.scale.is(1)) && (last.bias.is(0) || last.bias.is(1));
+  }
+  // The reduced axes are the last ones.
+  bool is_rows() const { return first_reduced() < size() && behind_reduced() == size() && unit_operands(); }
+  // The reduced axes are neighbours with one axis behind them; scale and bias only follow that.
+  bool is_columns() const {
+    if (first_reduced() == size() || behind_reduced() + 1 != size() || !unit_operands()) return false;
+    for (size_t a = 0; a + 1 < size(); ++a)
+      if (!norm_.axes[a].scale.is(0) || !norm_.axes[a].bias.is(0)) return false;
+    return true;
+  }
+
+  void side_outputs() {
+    if (norm_.mean_output >= 0) mean_out_ = w_.output(static_cast<size_t>(norm_.mean_output));
+    if (norm_.factor_output >= 0) factor_out_ = w_.output(static_cast<size_t>(norm_.factor_output));
+  }
+
+  // Opens loops over the axes [first, end), named after their numbers; `at` becomes the row-major number.
+  void open_axes(size_t first, size_t end, std::vector<std::string>& index, std::string& at) {
+    at = "0";
+    for (size_t a = first; a < end; ++a) {
+      index[a] = fmt::format("i{}", a);
+      w_.out.put(loop_text(index[a], w_.dim(norm_.axes[a].extent)));
+      at = plus(times(at, w_.dim(norm_.axes[a].extent)), index[a]);
+    }
+  }
+  void close(size_t loops) {
+    for (size_t i = 0; i < loops; ++i) w_.out.line("}}");
+  }
+  // The output's index for the epilogue.
+  std::vector<std::string> out_index(const std::vector<std::string>& index) const {
+    std::vector<std::string> out(n_.outputs[0]->type.shape.size(), "0");
+    for (size_t a = 0; a < size(); ++a) {
+      const NormAxis& axis = norm_.axes[a];
+      out[axis.out] = plus(out[axis.out], times(index[a], w_.dim(axis.factor)));
+    }
+    return out;
+  }
+
+  // float `name` = the sum over the line of term(v) or, where that begins with "square:", of its square.
+  using Term = std::function<std::string(const std::string& v, bool vector)>;
+  void line_sum(const std::string& name, const std::string& n, const Term& term) {
+    w_.out.line("f32v {0}0 = zero(), {0}1 = zero();", name);
+    w_.out.line("i = 0;");
+    w_.out.line("for (; i + 2 * kLanes <= {}; i += 2 * kLanes) {{", n);
+    w_.out.line("const f32v a = load(from + i), b = load(from + i + kLanes);");
+    add_term(name + "0", "a", term, true);
+    add_term(name + "1", "b", term, true);
+    w_.out.line("}}");
+    w_.out.line("for (; i + kLanes <= {}; i += kLanes) {{", n);
+    w_.out.line("const f32v a = load(from + i);");
+    add_term(name + "0", "a", term, true);
+    w_.out.line("}}");
+    w_.out.line("float {0} = hsum(add({0}0, {0}1));", name);
+    if (whole(count_)) return;
+    w_.out.line("for (; i < {}; ++i) {{", n);
+    w_.out.line("const float a = from[i];");
+    add_term(name, "a", term, false);
+    w_.out.line("}}");
+  }
+  void add_term(const std::string& sum, const std::string& v, const Term& term, bool vector) {
+    const std::string t = term(v, vector);
+    if (t.rfind("square:", 0) != 0) {
+      w_.out.line("{0} = add({0}, {1});", sum, t);
+    } else if (t == "square:" + v) {
+      w_.out.line("{0} = fma({1}, {1}, {0});", sum, v);
+    } else {
+      w_.out.line("const {} d{} = {};", vector ? "f32v" : "float", v, t.substr(7));
+      w_.out.line("{0} = fma(d{1}, d{1}, {0});", sum, v);
+    }
+  }
+  bool whole(const Dim& n) const {
+    return w_.target.lanes == 1 || (n.is_static() && n.value() % w_.target.lanes == 0);
+  }
+  std::string number(const Dim& d) {
+    return d.is_static() ? float_literal(static_cast<double>(d.value()))
+                         : fmt::format("static_cast<float>({})", w_.dim(d));
+  }
+
+  void statistics(const std::string& n) {
+    w_.out.line("std::int64_t i = 0;");
+    if (subtracts(norm_.factor)) {
+      line_sum("sum", n, [](const std::string& v, bool) { return v; });
+      w_.out.line("const float mean = sum / {};", number(count_));
+      line_sum("squares", n, [](const std::string& v, bool vector) {
+        return "square:sub(" + v + (vector ? ", splat(mean))" : ", mean)");
+      });
+    } else if (norm_.factor == Factor::kL1) {
+      line_sum("squares", n, [](const std::string& v, bool) { return "abs(" + v + ")"; });
+    } else {
+      line_sum("squares", n, [](const std::string& v, bool) { return "square:" + v; });
+    }
+    const std::string mean_square = fmt::format("squares / {}", number(count_));
+    std::string factor;
+    switch (norm_.factor) {
+      case Factor::kDeviation:
+      case Factor::kRms:
+        factor = fmt::format("1.0f / sqrt({} + {})", mean_square, float_literal(norm_.epsilon));
+        break;
+      case Factor::kPlainDeviation: factor = fmt::format("1.0f / (sqrt({}) + 1e-9f)", mean_square); break;
+      case Factor::kL1: factor = "squares == 0.0f ? 0.0f : 1.0f / squares"; break;
+      case Factor::kL2: factor = "squares == 0.0f ? 0.0f : 1.0f / sqrt(squares)"; break;
+    }
+    w_.out.line("const float factor = {};", factor);
+  }
+
+  // (x - mean) * factor * scale + bias.
+  std::string finished(const std::string& x, const std::string& scale, const std::string& bias,
+                       bool vector) const {
+    auto splat = [&](const char* s) { return vector ? fmt::format("splat({})", s) : std::string(s); };
+    std::string v = x;
+    if (subtracts(norm_.factor)) v = fmt::format("sub({}, {})", v, splat("mean"));
+    v = fmt::format("mul({}, {})", v, splat("factor"));
+    if (!scale.empty() && !bias.empty()) return fmt::format("fma({}, {}, {})", v, scale, bias);
+    return scale.empty() ? v : fmt::format("mul({}, {})", v, scale);
+  }
+
+  // --- rows: the line is the last axes
+
+  void rows() {
+    const size_t first = first_reduced(), last = size() - 1;
+    std::vector<std::string> index(size(), "0");
+    std::string row, at;
+    open_axes(0, first, index, row);
+    const std::string n = w_.dim(count_);
+    w_.out.line("const float* const from = {};", plus(x_, times(row, n)));
+    w_.out.line("float* const to = {};", plus(y_, times(row, n)));
+    statistics(n);
+    if (!mean_out_.empty())
+      w_.out.line("{}[{}] = {};", mean_out_, row, subtracts(norm_.factor) ? "mean" : "0.0f");
+    if (!factor_out_.empty()) w_.out.line("{}[{}] = factor;", factor_out_, row);
+    w_.out.blank();
+
+    open_axes(first, last, index, at);
+    index[last] = "i";
+    const Dim& inner = norm_.axes[last].extent;
+    const std::string end = w_.dim(inner);
+    at = plus(times(at, end), "i");
+    auto operand = [&](const std::string& p, bool is_scale, bool vector) -> std::string {
+      if (p.empty()) return "";
+      auto stride = [&](size_t a) { return is_scale ? norm_.axes[a].scale : norm_.axes[a].bias; };
+      std::string offset = "0";
+      for (size_t a = 0; a < last; ++a)
+        if (!stride(a).is(0)) offset = plus(offset, times(index[a], w_.dim(stride(a))));
+      if (stride(last).is(0)) {
+        const std::string element = fmt::format("{}[{}]", p, offset);
+        return vector ? "splat(" + element + ")" : element;
+      }
+      return vector ? fmt::format("load({})", plus(plus(p, offset), "i"))
+                    : fmt::format("{}[{}]", p, plus(offset, "i"));
+    };
+    w_.out.line("i = 0;");
+    w_.out.line("for (; i + kLanes <= {}; i += kLanes) {{", end);
+    w_.out.line("const f32v v = {};",
+                finished(fmt::format("load({})", plus("from", at)), operand(scale_, true, true),
+                         operand(bias_, false, true), true));
+    w_.out.line("store({}, {});", plus("to", at), epilogue_->vector("v", out_index(index), "", w_.out));
+    w_.out.line("}}");
+    if (!whole(inner)) {
+      w_.out.line("for (; i < {}; ++i) {{", end);
+      w_.out.line("const float v = {};", finished(fmt::format("from[{}]", at), operand(scale_, true, false),
+                                                  operand(bias_, false, false), false));
+      w_.out.line("to[{}] = {};", at, epilogue_->scalar("v", out_index(index), w_.out, TextMode::kLane));
+      w_.out.line("}}");
+    }
+    close(last);
+  }
+
+  // --- columns: [outer][count][inner], statistics over the middle
+
+  void columns() {
+    const size_t first = first_reduced(), last = size() - 1;
+    std::vector<std::string> index(size(), "0");
+    std::string outer, k;
+    open_axes(0, first, index, outer);
+    const Dim& inner = norm_.axes[last].extent;
+    const std::string n = w_.dim(count_), stride = w_.dim(inner);
+    const std::string base = times(outer, times(n, stride));
+    open_columns(w_);
+    w_.out.line("const float* const from = {};", plus(plus(x_, base), "c"));
+    w_.out.line("float* const to = {};", plus(plus(y_, base), "c"));
+    w_.out.line("f32v {}squares[kVectors], factor[kVectors];",
+                subtracts(norm_.factor) ? "mean[kVectors], " : "");
+    auto each = [&](const std::string& line) {
+      w_.out.line("SINTER_UNROLL");
+      w_.out.line("for (int v = 0; v < kVectors; ++v) {}", line);
+    };
+    const std::string e = fmt::format("load_lanes(from + {} + v * kLanes, lanes)", times("k", stride));
+    if (subtracts(norm_.factor)) {
+      each("mean[v] = zero();");
+      w_.out.put(loop_text("k", n));
+      each(fmt::format("mean[v] = add(mean[v], {});", e));
+      w_.out.line("}}");
+      each(fmt::format("mean[v] = div(mean[v], splat({}));", number(count_)));
+    }
+    each("squares[v] = zero();");
+    const std::string deviation = subtracts(norm_.factor) ? fmt::format("sub({}, mean[v])", e) : e;
+    w_.out.put(loop_text("k", n));
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int v = 0; v < kVectors; ++v) {{");
+    w_.out.line("const f32v d = {};", deviation);
+    w_.out.line("squares[v] = {};",
+                norm_.factor == Factor::kL1 ? "add(squares[v], abs(d))" : "fma(d, d, squares[v])");
+    w_.out.line("}}");
+    w_.out.line("}}");
+    each("factor[v] = " + vector_factor() + ";");
+    open_axes(first, last, index, k);
+    index[last] = "c + v * kLanes";
+    w_.out.line("const std::int64_t k = {};", k);
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int v = 0; v < kVectors; ++v) {{");
+    auto operand = [&](const std::string& p, const Dim& s) {
+      return s.is(0) ? fmt::format("splat({}[0])", p)
+                     : fmt::format("load_lanes({} + c + v * kLanes, lanes)", p);
+    };
+    std::string r = fmt::format("mul({}, factor[v])", deviation);
+    if (!scale_.empty() && !bias_.empty())
+      r = fmt::format("fma({}, {}, {})", r, operand(scale_, norm_.axes[last].scale),
+                      operand(bias_, norm_.axes[last].bias));
+    else if (!scale_.empty())
+      r = fmt::format("mul({}, {})", r, operand(scale_, norm_.axes[last].scale));
+    w_.out.line("const f32v r = {};", r);
+    w_.out.line("store_lanes(to + {} + v * kLanes, {}, lanes);", times("k", stride),
+                epilogue_->vector("r", out_index(index), "lanes", w_.out));
+    w_.out.line("}}");
+    close(last - first);
+    close_columns(w_, inner, std::max(1, 16 / w_.target.lanes));
+    close(first);
+  }
+  std::string vector_factor() {
+    const std::string mean_square = fmt::format("div(squares[v], splat({}))", number(count_));
+    switch (norm_.factor) {
+      case Factor::kDeviation:
+      case Factor::kRms:
+        return fmt::format("div(splat(1.0f), sqrt(add({}, splat({}))))", mean_square,
+                           float_literal(norm_.epsilon));
+      case Factor::kPlainDeviation:
+        return fmt::format("div(splat(1.0f), add(sqrt({}), splat(1e-9f)))", mean_square);
+      case Factor::kL1: return "select(eq(squares[v], zero()), zero(), div(splat(1.0f), squares[v]))";
+      case Factor::kL2: return "select(eq(squares[v], zero()), zero(), div(splat(1.0f), sqrt(squares[v])))";
+    }
+    return "";
+  }
+
+  // --- plain
+
+  void plain() {
+    w_.include("sinter/scalar.h");
+    const DType t = n_.inputs[0]->type.dtype;
+    const DType out_type = std::string_view(n_.op->name) == "RMSNormalization" ? n_.inputs[1]->type.dtype : t;
+    std::optional<PlainOutput> output;
+    if (n_.has_output(0)) output.emplace(w_, out_type);
+    side_outputs();
+    Shape shape;
+    std::vector<Dim> scale_strides, bias_strides;
+    for (const NormAxis& a : norm_.axes) {
+      shape.push_back(a.extent);
+      scale_strides.push_back(a.scale);
+      bias_strides.push_back(a.bias);
+    }
+    const std::vector<Dim> strides = dim_strides(shape);
+    std::vector<std::string> index(size(), "0");
+    auto open = [&](bool reduced) {
+      size_t loops = 0;
+      for (size_t a = 0; a < size(); ++a) {
+        if (norm_.axes[a].reduced != reduced || shape[a].is(1)) continue;
+        index[a] = fmt::format("i{}", a);
+        w_.out.put(loop_text(index[a], w_.dim(shape[a])));
+        ++loops;
+      }
+      return loops;
+    };
+    auto offset = [&](const std::vector<Dim>& s) {
+      std::string at = "0";
+      for (size_t a = 0; a < s.size(); ++a)
+        if (!s[a].is(0)) at = plus(at, times(index[a], w_.dim(s[a])));
+      return at;
+    };
+    auto element = [&](const std::string& p, const std::vector<Dim>& s, DType type) {
+      return fmt::format("static_cast<double>({})", load_text(type, fmt::format("{}[{}]", p, offset(s))));
+    };
+    auto rounded = [&](DType type, const std::string& v) {
+      return store_text(type, type == DType::kF64 ? v : fmt::format("static_cast<float>({})", v));
+    };
+    const size_t kept = open(false);
+    std::string row = "0";
+    for (size_t a = 0; a < size(); ++a)
+      if (!norm_.axes[a].reduced) row = plus(times(row, w_.dim(shape[a])), index[a]);
+    const std::string n = w_.dim(count_);
+    if (subtracts(norm_.factor)) {
+      w_.out.line("double mean = 0.0;");
+      const size_t loops = open(true);
+      w_.out.line("mean += {};", element(x_, strides, t));
+      close(loops);
+      w_.out.line("mean /= static_cast<double>({});", n);
+    }
+    w_.out.line("double squares = 0.0;");
+    size_t loops = open(true);
+    const std::string mean = subtracts(norm_.factor) ? " - mean" : "";
+    w_.out.line("const double d = {}{};", element(x_, strides, t), mean);
+    w_.out.line("squares += {};", norm_.factor == Factor::kL1 ? "std::fabs(d)" : "d * d");
+    close(loops);
+    const std::string mean_square = fmt::format("squares / static_cast<double>({})", n);
+    const std::string eps = literal(*Expr::constant(norm_.epsilon, DType::kF64));
+    std::string factor;
+    switch (norm_.factor) {
+      case Factor::kDeviation:
+      case Factor::kRms: factor = fmt::format("1.0 / std::sqrt({} + {})", mean_square, eps); break;
+      case Factor::kPlainDeviation: factor = fmt::format("1.0 / (std::sqrt({}) + 1e-9)", mean_square); break;
+      case Factor::kL1: factor = "squares == 0.0 ? 0.0 : 1.0 / squares"; break;
+      case Factor::kL2: factor = "squares == 0.0 ? 0.0 : 1.0 / std::sqrt(squares)"; break;
+    }
+    w_.out.line("const double factor = {};", factor);
+    if (!mean_out_.empty())
+      w_.out.line("{}[{}] = {};", mean_out_, row, rounded(n_.outputs[1]->type.dtype, "mean"));
+    if (!factor_out_.empty())
+      w_.out.line("{}[{}] = {};", factor_out_, row, rounded(n_.outputs[2]->type.dtype, "factor"));
+    if (output) {
+      loops = open(true);
+      std::string v = fmt::format("({}{}) * factor", element(x_, strides, t), mean);
+      if (!scale_.empty())
+        v += " * " + element(scale_, scale_strides, n_.inputs[static_cast<size_t>(norm_.scale)]->type.dtype);
+      if (!bias_.empty())
+        v += " + " + element(bias_, bias_strides, n_.inputs[static_cast<size_t>(norm_.bias)]->type.dtype);
+      w_.out.line("{}[{}] = {};", output->pointer(), offset(strides), rounded(out_type, v));
+      close(loops);
+    }
+    close(kept);
+    if (output) output->finish();
+  }
+
+  LayerWriter& w_;
+  const Node& n_;
+  Norm norm_;
+  Dim count_;
+  std::optional<Epilogue> epilogue_;
+  std::string x_, y_, scale_, bias_, mean_out_, factor_out_;
+};
+
+void emit(LayerWriter& w) { Writer(w).write(); }
+
+}  // namespace
+
+const std::vector<Kernel>& kernels_norm() {
+  static const std::vector<Kernel> table = {
+      {"norm", "Layer-, RMS-, Instance-, Group-, Lp- and MeanVarianceNormalization", accepts, emit}};
+  return table;
+}
+
+}  // namespace sinter

@@ -1,0 +1,175 @@
+#include "plan/views.h"
+
+#include <algorithm>
+
+#include "ops/movement.h"
+#include "plan/plan.h"
+
+namespace sinter {
+namespace {
+
+// Through Reshape and its like only.
+const Value* shown(const Value* v) {
+  while (v->producer && is_view(*v->producer)) v = v->producer->inputs[0];
+  return v;
+}
+std::set<const Value*> fixed_values(const Graph& g) {
+  std::set<const Value*> fixed;
+  for (const Value* v : g.outputs)
+    for (; v; v = v->producer && is_view(*v->producer) ? v->producer->inputs[0] : nullptr) fixed.insert(v);
+  return fixed;
+}
+
+bool is_op(const Node& n, std::string_view name) { return n.op->domain[0] == '\0' && n.op->name == name; }
+bool from_caller(const Dim& d) {
+  std::vector<SymbolPtr> symbols;
+  d.collect_symbols(symbols);
+  return std::none_of(symbols.begin(), symbols.end(), [](const SymbolPtr& s) { return s->from_data; });
+}
+bool from_caller(const Shape& shape) {
+  return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return from_caller(d); });
+}
+
+// Row-major without gaps: axes of extent 1 may have any stride.
+bool is_run(const StridedRead& read, const Shape& shape) {
+  Dim stride(1);
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (shape[d].is(1)) continue;
+    if (!(read.strides[d] == stride)) return false;
+    stride = stride * shape[d];
+  }
+  return true;
+}
+
+// Whether a Concat's inputs lie behind each other in its output, at positions that are known when they are
+// written.
+bool is_stack(const Node& n) {
+  if (!is_op(n, "Concat") || n.epilogue || n.inputs.size() < 2) return false;
+  const Shape& out = n.outputs[0]->type.shape;
+  const int64_t axis = n.attributes.integer("axis", 0);
+  const size_t last = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(out.size()) : axis);
+  for (size_t d = 0; d < last; ++d)
+    if (!out[d].is(1)) return false;
+  if (!n.outputs[0]->elements.empty()) return false;
+  for (const Value* v : n.inputs) {
+    // Extents that only a check proves equal to the output's would give other strides.
+    for (size_t d = last + 1; d < out.size(); ++d)
+      if (!(v->type.shape[d] == out[d])) return false;
+  }
+  return from_caller(out) && std::all_of(n.inputs.begin(), n.inputs.end(),
+                                         [](const Value* v) { return from_caller(v->type.shape); });
+}
+
+// Values that members of a Concat come from, and the Concat they belong to: the first that reads them.
+class Membership {
+ public:
+  explicit Membership(const Graph& g) : fixed_(fixed_values(g)) {
+    for (const auto& n : g.nodes)
+      if (is_stack(*n))
+        for (const Value* v : n->inputs)
+          if (can_move(*n, v)) home_.try_emplace(shown(v), n.get());
+  }
+  // Whether input i of `n` is written in place.
+  bool is_member(const Node& n, size_t i) const {
+    const Value* root = shown(n.inputs[i]);
+    auto it = home_.find(root);
+    if (it == home_.end() || it->second != &n) return false;
+    for (size_t k = 0; k < i; ++k)
+      if (shown(n.inputs[k]) == root) return false;  // the same tensor twice: one of them is a copy
+    return true;
+  }
+
+ private:
+  bool can_move(const Node& concat, const Value* v) const {
+    const Value* root = shown(v);
+    if (!root->producer || root->data || fixed_.count(root) ||
+        root->type.dtype != concat.outputs[0]->type.dtype)
+      return false;
+    if (!root->elements.empty() || !from_caller(root->type.shape)) return false;
+    // A piece of another Value has its place already.
+    const Node& p = *root->producer;
+    return !is_op(p, "Split") && !is_op(p, "Slice") && !is_op(p, "Gather") && p.bodies.empty();
+  }
+  std::set<const Value*> fixed_;
+  std::map<const Value*, const Node*> home_;
+};
+
+}  // namespace
+
+Views::Views(const Graph& g) : fixed_(fixed_values(g)) {
+  const Membership members(g);
+  for (const auto& n : g.nodes) {
+    if (is_view(*n)) {
+      views_[n->outputs[0]] = {n->inputs[0], Dim(0), false};
+      without_layer_.insert(n.get());
+    } else if (is_op(*n, "Split") || is_op(*n, "Slice") || is_op(*n, "Gather")) {
+      find_parts(*n);
+    } else if (is_stack(*n)) {
+      bool all = true;
+      for (size_t i = 0; i < n->inputs.size(); ++i) all = all && members.is_member(*n, i);
+      if (all) find_members(*n);
+    }
+  }
+}
+
+void Views::find_parts(const Node& n) {
+  if (n.epilogue || !n.inputs[0] || n.inputs[0]->data || shown(n.inputs[0])->data) return;
+  std::vector<std::pair<const Value*, View>> found;
+  for (size_t i = 0; i < n.outputs.size(); ++i) {
+    const Value* out = n.outputs[i];
+    if (!out) continue;
+    if (fixed_.count(out) || !out->elements.empty() || out->type.dtype != n.inputs[0]->type.dtype) return;
+    const auto read = strided_read(n, n.inputs[0]->type.shape, out->type.shape, i);
+    if (!read || !is_run(*read, out->type.shape)) return;
+    if (!from_caller(read->offset) || !from_caller(out->type.shape)) return;
+    found.emplace_back(out, View{n.inputs[0], read->offset, true});
+  }
+  if (found.empty()) return;
+  for (const auto& [v, view] : found) views_[v] = view;
+  without_layer_.insert(&n);
+}
+
+void Views::find_members(const Node& n) {
+  Dim at(0);
+  for (const Value* v : n.inputs) {
+    views_[shown(v)] = {n.outputs[0], at, true};
+    at = at + product(v->type.shape);
+  }
+  without_layer_.insert(&n);
+}
+
+View Views::of(const Value* v) const {
+  View sum{v, Dim(0), false};
+  for (auto it = views_.find(v); it != views_.end(); it = views_.find(sum.host))
+    sum = {it->second.host, sum.shift + it->second.shift, sum.piece || it->second.piece};
+  return sum;
+}
+
+void separate_members(Graph& g) {
+  const Op* copy = find_op("sinter", "copy");
+  SINTER_CHECK(copy);
+  const Membership members(g);
+  struct Copy {
+    Node* concat;
+    size_t input;
+  };
+  std::vector<Copy> copies;
+  for (const auto& n : g.nodes) {
+    if (!is_stack(*n)) continue;
+    std::vector<Copy> others;
+    for (size_t i = 0; i < n->inputs.size(); ++i)
+      if (!members.is_member(*n, i)) others.push_back({n.get(), i});
+    if (others.size() < n->inputs.size()) copies.insert(copies.end(), others.begin(), others.end());
+  }
+  for (const auto& [concat, i] : copies) {
+    Value* from = concat->inputs[i];
+    Value* to = g.add_value(from->name + "_part", from->type);
+    to->origin = from->origin;
+    to->perm = from->perm;
+    Node* n = g.add_node(copy, concat->name + "_part", {from}, {to}, concat);
+    n->sources = {};
+    g.set_input(concat, i, to);
+  }
+}
+
+}  // namespace sinter

@@ -1,0 +1,256 @@
+// Gathers, scatters, fills and counted results against the interpreter; indices outside are refused at run
+// time.
+#include <gtest/gtest.h>
+
+#include "emit/sheet.h"
+#include "plan/plan.h"
+
+namespace sinter {
+namespace {
+
+const DType kSizes[] = {DType::kU8, DType::kF16, DType::kF32, DType::kF64};
+
+void check(GeneratedBatch& batch) {
+  for (const char* name : {"avx512", "aarch64", "scalar"}) {
+    const auto results = batch.run(target(name));
+    if (!results[0].skipped.empty()) continue;
+    expect_good(results, name);
+  }
+  expect_good(batch.run(target("host"), {.sanitize = true}), "sanitizers");
+  expect_good(batch.run(target("host"), {.clang = true}), "clang");
+}
+
+Arg ints(const Ints& v) { return constant(Tensor::of(v)); }
+// Integers in [lo, hi].
+Fill within(int64_t lo, int64_t hi) {
+  return [lo, hi](Tensor& t, std::mt19937& random) {
+    for (int64_t i = 0; i < t.size(); ++i)
+      t.set_integer(i, lo + static_cast<int64_t>(random() % static_cast<uint64_t>(hi - lo + 1)));
+  };
+}
+Fill exactly(const Ints& v) {
+  return [v](Tensor& t, std::mt19937&) {
+    for (int64_t i = 0; i < t.size(); ++i) t.set_integer(i, v[static_cast<size_t>(i)]);
+  };
+}
+Arg indices(Shape shape, int64_t extent, DType t = DType::kI64) {
+  return values(t, std::move(shape), within(-extent, extent - 1));
+}
+
+TEST(Gather, AllKinds) {
+  GeneratedBatch batch;
+  for (DType t : kSizes) {
+    Sheet s;
+    const Dim n = s.symbol("N", 1, 5);
+    s.add("Gather", {values(t, {9, 20}), indices({4}, 9)});
+    s.add("Gather", {values(t, {9, 20}), indices({2, 3}, 20, DType::kI32)}, {{"axis", int64_t{1}}});
+    s.add("Gather", {values(t, {3, 7, 5}), indices({n, 2}, 7)}, {{"axis", int64_t{-2}}});
+    s.add("Gather", {values(t, {n, 7}), ints({6, -7, 0})}, {{"axis", int64_t{1}}});
+    s.add("Gather", {values(t, {5}), indices({}, 5)});
+    s.add("Gather", {values(t, {4, n}), ints({1})});
+    s.add("GatherElements", {values(t, {4, 6}), indices({3, 6}, 4)});
+    s.add("GatherElements", {values(t, {4, 6}), indices({4, 11}, 6, DType::kI32)}, {{"axis", int64_t{1}}});
+    s.add("GatherElements", {values(t, {n, 5, 3}), indices({n, 2, 3}, 5)}, {{"axis", int64_t{1}}});
+    s.add("GatherElements", {values(t, {7}), indices({1}, 7)});
+    s.add("GatherND", {values(t, {4, 5, 6}), indices({3, 2}, 4)});
+    s.add("GatherND", {values(t, {4, 5, 6}), indices({2, 3, 3}, 4, DType::kI32)});
+    s.add("GatherND", {values(t, {n, 5, 6}), indices({n, 3, 1}, 5)}, {{"batch_dims", int64_t{1}}});
+    s.into(batch, "gather_" + std::string(name_of(t)), {{{"N", 1}}, {{"N", 5}}});
+  }
+  check(batch);
+}
+
+TEST(Scatter, AllReductions) {
+  GeneratedBatch batch;
+  for (DType t : {DType::kF32, DType::kF16, DType::kI64, DType::kU8}) {
+    Sheet s;
+    const Dim n = s.symbol("N", 1, 5);
+    for (const char* how : {"none", "add", "mul", "max", "min"}) {
+      const AttributeList a = {{"reduction", std::string(how)}};
+      AttributeList last = a;
+      last.push_back({"axis", int64_t{-1}});
+      s.add("ScatterElements", {values(t, {4, 6}), indices({3, 5}, 4), values(t, {3, 5})}, a);
+      s.add("ScatterElements", {values(t, {n, 6}), indices({n, 9}, 6, DType::kI32), values(t, {n, 9})}, last);
+      s.add("ScatterND", {values(t, {4, 5, 3}), indices({n, 1}, 4), values(t, {n, 5, 3})}, a);
+      s.add("ScatterND", {values(t, {4, 5, 3}), indices({2, 3, 3}, 3), values(t, {2, 3})}, a);
+    }
+    s.into(batch, "scatter_" + std::string(name_of(t)), {{{"N", 1}}, {{"N", 5}}});
+  }
+  check(batch);
+}
+
+// A chain that may work in place: the data die with the scatter.
+TEST(Scatter, InPlaceWhereTheDataEnd) {
+  GeneratedBatch batch;
+  auto g = std::make_unique<Graph>();
+  Value* x = g->add_value("x", {DType::kF32, {Dim(64)}});
+  Value* at = g->add_value("at", {DType::kI64, {Dim(5)}});
+  Value* u = g->add_value("u", {DType::kF32, {Dim(5)}});
+  g->inputs = {x, at, u};
+  Value* a = g->add_value("a", {});
+  Value* b = g->add_value("b", {});
+  Value* y = g->add_value("y", {});
+  g->add_node(find_op("", "Relu"), "relu", {x}, {a});
+  g->add_node(find_op("", "ScatterElements"), "scatter", {a, at, u}, {b});
+  g->add_node(find_op("", "Relu"), "relu2", {b}, {y});
+  g->outputs = {y};
+  infer(*g);
+  WeightStore store;
+  const Plan plan = make_plan(*g, target("avx512"), store);
+  EXPECT_EQ(plan.arena_bytes, 256);
+  Tensor xs = random_constant(DType::kF32, {64}), us = random_constant(DType::kF32, {5});
+  batch.add("in_place", std::move(g), {{{xs, Tensor::of(Ints{3, -1, 3, 0, 63}), us}, {}, 0}});
+  check(batch);
+}
+
+TEST(Gather, RefusesIndicesOutside) {
+  GeneratedBatch batch;
+  const auto bad = [&](const char* op, const std::vector<Arg>& args) {
+    Sheet s;
+    s.add(op, args);
+    std::vector<Tensor> in;
+    std::mt19937 random(1);
+    for (const Arg& a : args) {
+      if (a.constant) continue;
+      Tensor t(a.type.dtype, static_dims(a.type.shape));
+      a.fill(t, random);
+      in.push_back(t);
+    }
+    batch.add(std::string(op) + std::to_string(batch.size()), s.graph().clone(), {{in, {}, 5}});
+  };
+  const Arg four = values(DType::kI64, {1, 1}, exactly({4})),
+            minus = values(DType::kI64, {1, 1}, exactly({-5}));
+  const Arg least = values(DType::kI64, {1, 1}, exactly({INT64_MIN}));
+  bad("Gather", {floats({4, 3}), least});
+  bad("ScatterND", {floats({4, 3}), least, floats({1, 3})});
+  for (const Arg& i : {four, minus}) {
+    bad("Gather", {floats({4, 3}), i});
+    bad("GatherElements", {floats({4, 3}), i});
+    bad("GatherND", {floats({4, 3}), i});
+    bad("ScatterElements", {floats({4, 3}), i, floats({1, 1})});
+    bad("ScatterND", {floats({4, 3}), i, floats({1, 3})});
+  }
+  bad("ReverseSequence", {floats({4, 2}), values(DType::kI64, {2}, exactly({1, 5}))});
+  bad("ReverseSequence", {floats({4, 2}), values(DType::kI64, {2}, exactly({-1, 5}))});
+  expect_good(batch.run(target("host")), "host");
+}
+
+TEST(Indexing, OneHotReverseTrilu) {
+  GeneratedBatch batch;
+  for (DType t : kSizes) {
+    Sheet s;
+    const Dim n = s.symbol("N", 1, 5);
+    const Arg depth = constant(Tensor::scalar(int64_t{4}));
+    s.add("OneHot", {values(DType::kI64, {3, n}, within(-6, 6)), depth, values(t, {2})});
+    s.add("OneHot", {values(DType::kI32, {3, n}, within(-6, 6)), depth, values(t, {2})},
+          {{"axis", int64_t{0}}});
+    s.add("OneHot", {values(DType::kF32, {2, 3, 4}, within(-6, 6)), depth, values(t, {2})},
+          {{"axis", int64_t{1}}});
+    s.add("OneHot", {values(DType::kI64, {}, within(0, 3)), depth, values(t, {2})});
+    s.add("ReverseSequence", {values(t, {6, n, 3}), values(DType::kI64, {n}, within(0, 6))});
+    s.add("ReverseSequence", {values(t, {n, 6}), values(DType::kI64, {n}, within(0, 6))},
+          {{"batch_axis", int64_t{0}}, {"time_axis", int64_t{1}}});
+    for (const int64_t upper : {0, 1}) {
+      const AttributeList a = {{"upper", upper}};
+      s.add("Trilu", {values(t, {2, 5, 7})}, a);
+      s.add("Trilu", {values(t, {n, n})}, a);
+      for (int64_t k : {int64_t{-3}, int64_t{2}, int64_t{100}, INT64_MIN, INT64_MAX}) {
+        s.add("Trilu", {values(t, {4, n, 6}), constant(Tensor::scalar(k))}, a);
+        s.add("Trilu", {values(t, {7, 6}), values(DType::kI64, {}, exactly({k}))}, a);
+      }
+    }
+    s.into(batch, "positions_" + std::string(name_of(t)), {{{"N", 1}}, {{"N", 5}}});
+  }
+  check(batch);
+}
+
+TEST(Counted, NonZeroCompressUnique) {
+  GeneratedBatch batch;
+  for (DType t : {DType::kF32, DType::kF16, DType::kI64, DType::kBool, DType::kU8}) {
+    Sheet s;
+    const Dim n = s.symbol("N", 0, 6);
+    const Fill few = within(0, t == DType::kBool ? 1 : 3);
+    s.add("NonZero", {values(t, {n, 3, 4}, few)});
+    s.add("NonZero", {values(t, {11}, few)});
+    s.add("NonZero", {values(t, {}, within(1, 1))});
+    const Arg keep = values(DType::kBool, {n}, within(0, 1));
+    s.add("Compress", {values(t, {2, n, 5}), keep}, {{"axis", int64_t{1}}});
+    s.add("Compress", {values(t, {n, 3}), keep}, {{"axis", int64_t{0}}});
+    s.add("Compress", {values(t, {4, 6}), keep});
+    s.add("Compress", {values(t, {4, 3}), constant(Tensor::of(Ints{1, 0, 1}).converted(DType::kBool))},
+          {{"axis", int64_t{1}}});
+    for (const int64_t sorted : {0, 1}) {
+      const AttributeList a = {{"sorted", sorted}};
+      AttributeList rows = a, columns = a;
+      rows.push_back({"axis", int64_t{0}});
+      columns.push_back({"axis", int64_t{-1}});
+      s.add("Unique", {values(t, {5, 4}, few)}, a, {true, true, true, true});
+      s.add("Unique", {values(t, {n, 2}, few)}, rows, {true, true, true, true});
+      s.add("Unique", {values(t, {2, 9}, few)}, columns, {true, false, true});
+      s.add("Unique", {values(t, {7}, few)}, a, {true});
+    }
+    s.into(batch, "counted_" + std::string(name_of(t)), {{{"N", 0}}, {{"N", 1}}, {{"N", 6}}});
+  }
+  check(batch);
+}
+
+TEST(Fill, ConstantsRangesAndShapes) {
+  GeneratedBatch batch;
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 6), m = s.symbol("M", 1, 4);
+  for (DType t : {DType::kU8, DType::kF16, DType::kF32, DType::kF64, DType::kI64, DType::kBool, DType::kBF16,
+                  DType::kI32}) {
+    s.add("ConstantOfShape", {ints({3, 50})}, {{"value", random_constant(t, {1}, 5)}});
+    s.add("EyeLike", {values(DType::kF32, {n, 5})}, {{"dtype", int64_t{onnx_of(t)}}, {"k", int64_t{-2}}});
+    s.add("EyeLike", {values(DType::kF32, {4, m})}, {{"dtype", int64_t{onnx_of(t)}}, {"k", int64_t{1}}});
+  }
+  s.add("EyeLike", {values(DType::kF32, {4, m})}, {{"k", INT64_MIN}});
+  s.add("ConstantOfShape", {ints({4})});
+  for (DType t : {DType::kF32, DType::kF64, DType::kI32, DType::kI64}) {
+    const auto number = [&](double v) {
+      Tensor c(t, {});
+      c.set_real(0, v);
+      return constant(c);
+    };
+    s.add("Range", {number(3), number(99), number(2)});
+    s.add("Range", {number(10), number(-95), number(-1)});
+    s.add("Range", {number(5), number(1), number(1)});
+  }
+  s.add("Shape", {floats({n, 3, m})});
+  s.add("Shape", {floats({n, 3, m})}, {{"start", int64_t{1}}});
+  s.add("Size", {floats({n, 3, m})});
+  s.into(batch, "fill", {{{"N", 1}, {"M", 4}}, {{"N", 6}, {"M", 1}}});
+  check(batch);
+}
+
+// Shape arithmetic that stays until run time is assignments, whatever the operators.
+TEST(Fill, ElementsOfChains) {
+  auto g = std::make_unique<Graph>();
+  const Dim n(g->symbols->fresh("N", {1, 9}, "test"));
+  Value* x = g->add_value("x", {DType::kF32, {n, Dim(3), n + Dim(1)}});
+  g->inputs = {x};
+  const auto node = [&](const char* op, std::vector<Value*> in, const AttributeList& attributes = {}) {
+    Value* y = g->add_value(op, {});
+    Node* made = g->add_node(find_op("", op), op, std::move(in), {y});
+    for (const auto& [key, value] : attributes) made->attributes.set(key, value);
+    infer(*g, *made);
+    return y;
+  };
+  Value* shape = node("Shape", {x});
+  Value* product = node("Mul", {shape, g->add_constant("two", Tensor::of(Ints{2, 3, -1}))});
+  Value* picked =
+      node("Gather", {product, g->add_constant("at", Tensor::of(Ints{2, 0}))}, {{"axis", int64_t{0}}});
+  Value* both = node("Concat", {picked, shape}, {{"axis", int64_t{0}}});
+  Value* narrow = node("Cast", {both}, {{"to", int64_t{6}}});
+  g->outputs = {both, narrow};
+  WeightStore store;
+  const Plan plan = make_plan(*g, target("avx512"), store);
+  for (const Layer& l : plan.layers) EXPECT_EQ(l.kernel, "elements");
+  GeneratedBatch batch;
+  batch.add("chain", std::move(g),
+            {{{Tensor(DType::kF32, {4, 3, 5})}, {}, 0}, {{Tensor(DType::kF32, {1, 3, 2})}, {}, 0}});
+  check(batch);
+}
+
+}  // namespace
+}  // namespace sinter
