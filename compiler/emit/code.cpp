@@ -3,6 +3,7 @@
 #include "emit/code.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "ir/error.h"
@@ -135,13 +136,25 @@ class Code {
       const Parameter& q = l.parameters[k];
       const bool pointer = !q.type.empty() && q.type.back() == '*';
       const bool restricted = pointer && l.may_overwrite.empty();
-      p.raw(fmt::format("{}    {}{} {}{}  // {}\n", k == 0 ? "\n" : "", q.type,
+      // An empty tensor may have nothing to do for it.
+      const char* unused = mentions(l.body, q.name) ? "" : "[[maybe_unused]] ";
+      p.raw(fmt::format("{}    {}{}{} {}{}  // {}\n", k == 0 ? "\n" : "", unused, q.type,
                         restricted ? " __restrict" : "", q.name, k + 1 < l.parameters.size() ? "," : ") {",
                         printable(q.comment)));
     }
     if (l.parameters.empty()) p.raw(") {\n");
     p.indented(l.body);
     p.raw("}\n\n");
+  }
+
+  // Whether `name` occurs in the text as an identifier.
+  static bool mentions(const std::string& text, const std::string& name) {
+    const auto part = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)); };
+    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+      const size_t end = at + name.size();
+      if ((at == 0 || !part(text[at - 1])) && (end == text.size() || !part(text[end]))) return true;
+    }
+    return false;
   }
 
   // Comments behind parameters hold symbol origins, which hold the model's names.

@@ -35,7 +35,7 @@ std::string Extents::text(const Dim& d) const {
   for (const SymbolPtr& s : symbols)
     if (!local_.count(s.get())) w_.dim(Dim(s));
   if (!symbols.empty()) w_.include("sinter/dims.h");
-  return d.cpp(variable);
+  return d.cpp([&](const Symbol& s) { return local_.count(&s) ? s.id : variable(s); });
 }
 std::string Extents::address(const Dim& offset, const std::vector<std::string>& index,
                              const std::vector<Dim>& strides) const {
@@ -142,8 +142,8 @@ class CopyNest {
       return loops(axes_);
     }
     open(axes_.size());
-    out_.line("sinter::transpose({}, {}, {}, {}, {}, {});", behind(to_.pointer, at(true, index_)), e_.text(a.to),
-              behind(from_.pointer, at(false, index_)), e_.text(last.from), e_.text(a.extent),
+    out_.line("sinter::transpose({}, {}, {}, {}, {}, {});", behind(to_.pointer, at(true, index_)),
+              e_.text(a.to), behind(from_.pointer, at(false, index_)), e_.text(last.from), e_.text(a.extent),
               e_.text(last.extent));
     close();
   }

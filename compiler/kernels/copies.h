@@ -1,8 +1,8 @@
 // Copies: the text of data movement, what all kernels that only move elements are written with.
 //
 // A copy runs over an iteration space that both tensors walk by strides. It is written as the shortest nest
-// that means the same: contiguous runs as sinter::copy, repeated elements as sinter::fill, a pair of axes that
-// trade places as sinter::transpose, the rest as plain loops.
+// that means the same: contiguous runs as sinter::copy, repeated elements as sinter::fill, a pair of axes
+// that trade places as sinter::transpose, the rest as plain loops.
 #pragma once
 #include <set>
 #include <string>

@@ -160,12 +160,9 @@ void emit_blocks(LayerWriter& w) {
   const Shape& wide = to_space ? n.outputs[0]->type.shape : small;
   const Dim block(n.attributes.integer("blocksize", 1));
   const Shape grid = spatial_of(n.attributes, deep);
-  const std::map<char, Dim> extents = {{'n', deep[0]},
-                                       {'c', channels_of(n.attributes, wide)},
-                                       {'h', grid[0]},
-                                       {'w', grid[1]},
-                                       {'y', block},
-                                       {'x', block}};
+  const std::map<char, Dim> extents = {{'n', deep[0]}, {'c', channels_of(n.attributes, wide)},
+                                       {'h', grid[0]}, {'w', grid[1]},
+                                       {'y', block},   {'x', block}};
   // Channels of the deep tensor: (y x c), or (c y x) for CRD; rows of the wide one: (h y), columns (w x).
   const std::string channels = to_space && crd ? "cyx" : "yxc";
   const std::string in_depth = last ? "nhw" + channels : "n" + channels + "hw";
@@ -210,19 +207,19 @@ void emit_slice(LayerWriter& w) {
     return d;
   };
   for (size_t k = 0; k < static_cast<size_t>(n.inputs[1]->type.shape[0].value()); ++k) {
-    const auto d = static_cast<size_t>(
-        whole_axis(axes ? (*axes)[k].value() : static_cast<int64_t>(k), in.shape.size()));
+    const auto d =
+        static_cast<size_t>(whole_axis(axes ? (*axes)[k].value() : static_cast<int64_t>(k), in.shape.size()));
     const std::string extent = e.text(in.shape[d]), step = n.input(4) ? element(4, k) : "1";
     w.out.line("const sinter::SliceAxis axis{0} = sinter::slice_axis({1}, {2}, {3}, {4});", d, extent,
                element(1, k), element(2, k), step);
     const Dim first = local(fmt::format("first{}", d));
-    w.out.line("const std::int64_t first{0} = axis{0}.first;", d);
+    w.out.line("const std::int64_t {} = axis{}.first;", e.text(first), d);
     const Dim& count = out.shape[d];
-    if (const Symbol* found = own_count(n, count)) {
+    if (own_count(n, count)) {
       const std::string report = w.count(count);
       e.define(count);
-      w.out.line("const std::int64_t {} = axis{}.count;", found->id, d);
-      w.out.line("*{} = {};", report, found->id);
+      w.out.line("const std::int64_t {} = axis{}.count;", e.text(count), d);
+      w.out.line("*{} = {};", report, e.text(count));
     } else {
       checked = true;
       w.out.line("if (axis{}.count != {}) return sinter::kDimError;", d, e.text(count));
@@ -232,7 +229,7 @@ void emit_slice(LayerWriter& w) {
     if (step == "1") continue;
     const Dim stride = local(fmt::format("step{}", d));
     // A step beyond the axis is not taken: at most one element is left.
-    w.out.line("const std::int64_t step{0} = {1} > 1 ? {2} : 0;", d, e.text(count), step);
+    w.out.line("const std::int64_t {} = {} > 1 ? {} : 0;", e.text(stride), e.text(count), step);
     from.strides[d] = stride * one;
   }
   emit_copy(e, out.shape, dense(y, out), from);

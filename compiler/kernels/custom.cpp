@@ -1,6 +1,7 @@
 // Calls of a user's C functions (--custom-ops).
-#include "kernels/copies.h"
 #include "ops/custom.h"
+
+#include "kernels/copies.h"
 
 namespace sinter {
 namespace {
@@ -33,11 +34,14 @@ Member list_member(const std::string& name, const std::string& type, const std::
   return m;
 }
 Member member_of(const std::string& name, const Attribute& a) {
-  const auto integer = [](int64_t v) { return v == INT64_MIN ? std::string("INT64_MIN") : fmt::format("INT64_C({})", v); };
+  const auto integer = [](int64_t v) {
+    return v == INT64_MIN ? std::string("INT64_MIN") : fmt::format("INT64_C({})", v);
+  };
   const auto real = [](float v) { return float_literal(static_cast<double>(v)); };
   if (const auto* v = std::get_if<int64_t>(&a)) return {fmt::format("int64_t {};", name), integer(*v), ""};
   if (const auto* v = std::get_if<float>(&a)) return {fmt::format("float {};", name), real(*v), ""};
-  if (const auto* v = std::get_if<std::string>(&a)) return {fmt::format("const char* {};", name), quoted_c(*v), ""};
+  if (const auto* v = std::get_if<std::string>(&a))
+    return {fmt::format("const char* {};", name), quoted_c(*v), ""};
   if (const auto* v = std::get_if<std::vector<int64_t>>(&a)) return list_member(name, "int64_t", *v, integer);
   return list_member(name, "float", std::get<std::vector<float>>(a), real);
 }
@@ -54,10 +58,11 @@ std::string declaration(const CustomOp& op) {
     for (const auto& [name, value] : op.defaults) s += "  " + member_of(name, value).declaration + "\n";
     s += fmt::format("}} {}_attributes;\n\n", op.function);
   }
-  return s + fmt::format("int {0}(const sinter_tensor* inputs, const sinter_tensor* outputs{1});\n\n"
-                         "#ifdef __cplusplus\n}}\n#endif\n\n#endif\n",
-                         op.function,
-                         op.defaults.empty() ? "" : fmt::format(", const {}_attributes* attributes", op.function));
+  return s + fmt::format(
+                 "int {0}(const sinter_tensor* inputs, const sinter_tensor* outputs{1});\n\n"
+                 "#ifdef __cplusplus\n}}\n#endif\n\n#endif\n",
+                 op.function,
+                 op.defaults.empty() ? "" : fmt::format(", const {}_attributes* attributes", op.function));
 }
 
 // "dims0", "data" … of one tensor as a line of the list.
@@ -67,7 +72,8 @@ std::string tensor_text(LayerWriter& w, const Extents& e, const Value* v, const 
   std::string list;
   for (const Dim& d : v->type.shape) list += (list.empty() ? "" : ", ") + e.text(d);
   w.out.line("const std::int64_t {}[] = {{{}}};", dims, list.empty() ? "0" : list);
-  const std::string plain = input ? fmt::format("const_cast<{}*>({})", cpp_name(v->type.dtype), pointer) : pointer;
+  const std::string plain =
+      input ? fmt::format("const_cast<{}*>({})", cpp_name(v->type.dtype), pointer) : pointer;
   return fmt::format("{{{}, {}, {}, {}}},  // {}", plain, dims, v->type.shape.size(), onnx_of(v->type.dtype),
                      shape_comment(v->type.shape));
 }

@@ -2,9 +2,7 @@
 //
 // Every operand is walked by one stride a label; repeated letters add their strides up, an extent of 1 has
 // none. float32 runs in vectors along the output's last label where every operand is contiguous or repeated
-// there, else along the innermost summed label where that holds, else element by element. Products of two
-// operands without repeated letters become MatMul before they get here (pass lower_einsum), where all extents
-// are known.
+// there, else along the innermost summed label where that holds, else element by element.
 #include "ops/einsum.h"
 
 #include <algorithm>
@@ -48,8 +46,7 @@ class Writer {
     type_ = n_.inputs[0]->type.dtype;
     find_labels();
     std::string shapes;
-    for (size_t k = 0; k < operands_; ++k)
-      shapes += (k ? ", " : "") + text(n_.inputs[k]->type.shape);
+    for (size_t k = 0; k < operands_; ++k) shapes += (k ? ", " : "") + text(n_.inputs[k]->type.shape);
     w_.summary(fmt::format("Einsum {} of {}", quoted(n_.attributes.text("equation", "")), shapes));
     w_.include("sinter/scalar.h");
     Dim work(static_cast<int64_t>(operands_));

@@ -2,8 +2,8 @@
 //
 // "elements" serves every operator whose result is known at compile time but for the extents: the shape
 // arithmetic that exporters write becomes a handful of assignments.
-#include "kernels/copies.h"
 #include "ir/error.h"
+#include "kernels/copies.h"
 #include "ops/movement.h"
 
 namespace sinter {
@@ -18,6 +18,8 @@ bool accepts_nothing(const Node& n, const Target&) {
   for (const Value* v : n.outputs) {
     if (!v) continue;
     if (!is_movable(v->type.dtype) || !product(v->type.shape).is(0)) return false;
+    for (const Dim& d : v->type.shape)
+      if (own_count(n, d)) return false;
     any = true;
   }
   return any && n.bodies.empty();
@@ -25,7 +27,7 @@ bool accepts_nothing(const Node& n, const Target&) {
 void emit_nothing(LayerWriter& w) {
   w.summary(fmt::format("{}: nothing, the output is empty", w.node.op->name));
   for (size_t i = 0; i < w.node.outputs.size(); ++i)
-    if (w.node.outputs[i]) w.out.line("static_cast<void>({});", w.output(i));
+    if (w.node.outputs[i]) w.output(i);
 }
 
 // ---- elements: contents known as expressions of extents
@@ -130,7 +132,8 @@ void emit_range(LayerWriter& w) {
     if (type.dtype != DType::kF64) value = "static_cast<float>(" + value + ")";
     value = store_text(type.dtype, value);
   } else {
-    value = fmt::format("sinter::cast_to<{}>(sinter::add({}, sinter::mul(i, {})))", cpp_name(type.dtype), start, step);
+    value = fmt::format("sinter::cast_to<{}>(sinter::add({}, sinter::mul(i, {})))", cpp_name(type.dtype),
+                        start, step);
   }
   w.out.line("{}[i] = {};", y, value);
   w.out.line("}}");

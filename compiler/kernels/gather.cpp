@@ -10,7 +10,8 @@ bool accepts_op(const Node& n, std::string_view name) {
   return n.op->domain[0] == '\0' && n.op->name == name && !n.epilogue && is_movable(n);
 }
 size_t axis_of(const Node& n) {
-  const int64_t axis = n.attributes.integer("axis", 0), rank = static_cast<int64_t>(n.inputs[0]->type.shape.size());
+  const int64_t axis = n.attributes.integer("axis", 0),
+                rank = static_cast<int64_t>(n.inputs[0]->type.shape.size());
   return static_cast<size_t>(axis < 0 ? axis + rank : axis);
 }
 void begin(LayerWriter& w) {
@@ -125,7 +126,8 @@ const std::vector<Kernel>& kernels_gather() {
        [](const Node& n, const Target&) { return accepts_op(n, "Gather"); }, emit_gather},
       {"gather_elements", "GatherElements",
        [](const Node& n, const Target&) { return accepts_op(n, "GatherElements"); }, emit_elements},
-      {"gather_nd", "GatherND", [](const Node& n, const Target&) { return accepts_op(n, "GatherND"); }, emit_nd},
+      {"gather_nd", "GatherND", [](const Node& n, const Target&) { return accepts_op(n, "GatherND"); },
+       emit_nd},
   };
   return table;
 }

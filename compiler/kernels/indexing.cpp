@@ -61,10 +61,7 @@ void emit_non_zero(LayerWriter& w) {
   std::string dims;
   for (const Dim& d : in) dims += (dims.empty() ? "" : ", ") + e.text(d);
   w.out.line("*{} = sinter::count_non_zero({}, {});", count, x, e.text(product(in)));
-  if (in.empty()) {
-    w.out.line("static_cast<void>({});", y);  // a scalar has no positions
-    return;
-  }
+  if (in.empty()) return;  // a scalar has no positions
   w.out.line("const std::int64_t dims[] = {{{}}};", dims);
   w.out.line("sinter::non_zero({}, dims, {}, *{}, {});", x, in.size(), count, y);
 }
@@ -155,8 +152,7 @@ void emit_unique(LayerWriter& w) {
   open(w, "k", "count");
   // The count is not a Dim of this function yet: its factor is text.
   const std::string to = nested ? "(o * count + k)" : "k";
-  const std::string from =
-      e.address(Dim(0), {nested ? "o" : "0", first + "[k]"}, {rows * inner, inner});
+  const std::string from = e.address(Dim(0), {nested ? "o" : "0", first + "[k]"}, {rows * inner, inner});
   if (inner.is(1))
     w.out.line("{}[{}] = {}[{}];", y, to, x, from);
   else
@@ -206,7 +202,8 @@ void emit_trilu(LayerWriter& w) {
   const Dim matrices = product(in, 0, in.size() - 2), rows = in[in.size() - 2], columns = in.back();
   const bool upper = n.attributes.integer("upper", 1) != 0;
   const Extents e(w);
-  const std::string x = w.input(0), y = w.output(0), width = e.text(columns), zero = zero_literal(n.inputs[0]->type.dtype);
+  const std::string x = w.input(0), y = w.output(0), width = e.text(columns),
+                    zero = zero_literal(n.inputs[0]->type.dtype);
   std::string k = "0";
   if (n.input(1)) {
     const auto known = contents(n.input(1));
@@ -225,7 +222,8 @@ void emit_trilu(LayerWriter& w) {
   if (nested) open(w, "m", e.text(matrices));
   open(w, "r", e.text(rows));
   // Columns below the diagonal's end (lower), or before its begin (upper).
-  w.out.line("const std::int64_t edge = sinter::max_of(0, sinter::min_of(r + {}{}, {}));", k, upper ? "" : " + 1", width);
+  w.out.line("const std::int64_t edge = sinter::max_of(0, sinter::min_of(r + {}{}, {}));", k,
+             upper ? "" : " + 1", width);
   const std::string row = e.address(Dim(0), {nested ? "m" : "0", "r"}, {rows * columns, columns});
   const std::string to = behind(y, row), from = behind(x, row);
   if (upper) {
@@ -243,7 +241,8 @@ void emit_trilu(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_indexing() {
   static const std::vector<Kernel> table = {
-      {"one_hot", "OneHot", [](const Node& n, const Target&) { return accepts_op(n, "OneHot"); }, emit_one_hot},
+      {"one_hot", "OneHot", [](const Node& n, const Target&) { return accepts_op(n, "OneHot"); },
+       emit_one_hot},
       {"non_zero", "NonZero: counted, then written", accepts_non_zero, emit_non_zero},
       {"compress", "Compress", [](const Node& n, const Target&) { return accepts_op(n, "Compress"); },
        emit_compress},

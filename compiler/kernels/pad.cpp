@@ -92,7 +92,8 @@ class PadNest {
   }
 
  private:
-  // Axes without pads behind the last padded one make its rows longer; elsewhere neighbours without pads join.
+  // Axes without pads behind the last padded one make its rows longer; elsewhere neighbours without pads
+  // join.
   void merge() {
     Dim from(1), to(1);
     const Shape& in = w_.node.inputs[0]->type.shape;
@@ -183,7 +184,8 @@ class PadNest {
     look_up(l.axis, word, i, row, e_.text(l.axis.before));
     index_.push_back(i);
     rows_.push_back(row);
-    const std::string to = mapped_address(true, depth + 1, Dim(0)), from = mapped_address(false, depth + 1, Dim(0));
+    const std::string to = mapped_address(true, depth + 1, Dim(0)),
+                      from = mapped_address(false, depth + 1, Dim(0));
     if (l.to.is(1))
       w_.out.line("*({}) = *({});", to, from);
     else
@@ -236,8 +238,7 @@ void emit(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_pad() {
-  static const std::vector<Kernel> table = {
-      {"pad", "Pad in all modes, CenterCropPad", accepts, emit}};
+  static const std::vector<Kernel> table = {{"pad", "Pad in all modes, CenterCropPad", accepts, emit}};
   return table;
 }
 

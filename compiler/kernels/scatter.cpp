@@ -34,7 +34,8 @@ void begin(LayerWriter& w) {
   w.input(2);
   const std::string y = w.output(0);
   // In place, unless the updates or indices are read from the same memory.
-  if (shown(n.inputs[0]) != shown(n.inputs[1]) && shown(n.inputs[0]) != shown(n.inputs[2])) w.may_overwrite(0);
+  if (shown(n.inputs[0]) != shown(n.inputs[1]) && shown(n.inputs[0]) != shown(n.inputs[2]))
+    w.may_overwrite(0);
   w.out.line("if ({1} != {0}) sinter::copy({1}, {0}, {2});", x, y,
              Extents(w).text(product(n.inputs[0]->type.shape)));
 }
@@ -47,7 +48,8 @@ void update(LayerWriter& w, const std::string& at, const std::string& from) {
   if (how == "none")
     w.out.line("{} = {};", y, u);
   else
-    w.out.line("{} = {};", y, store_text(t, fmt::format("sinter::{}({}, {})", how, load_text(t, y), load_text(t, u))));
+    w.out.line("{} = {};", y,
+               store_text(t, fmt::format("sinter::{}({}, {})", how, load_text(t, y), load_text(t, u))));
 }
 void look_up(LayerWriter& w, const std::string& name, const std::string& element, const std::string& extent) {
   w.out.line("const std::int64_t {} = sinter::index_of({}, {});", name, element, extent);
@@ -91,8 +93,7 @@ void emit_nd(LayerWriter& w) {
   for (size_t c = 0; c < n; ++c) {
     at.push_back(fmt::format("c{}", c));
     at_strides.push_back(strides[c]);
-    const std::string from =
-        e.address(Dim(static_cast<int64_t>(c)), {"p"}, {Dim(static_cast<int64_t>(n))});
+    const std::string from = e.address(Dim(static_cast<int64_t>(c)), {"p"}, {Dim(static_cast<int64_t>(n))});
     look_up(w, at.back(), fmt::format("{}[{}]", w.input(1), from), e.text(data[c]));
   }
   if (w.node.attributes.text("reduction", "none") == "none" && !block.is(1)) {

@@ -41,7 +41,9 @@ class Extent {
   }
 
  private:
-  [[noreturn]] void fail() const { x_.fail(fmt::format("extent {} cannot be understood", sinter::quoted(text_))); }
+  [[noreturn]] void fail() const {
+    x_.fail(fmt::format("extent {} cannot be understood", sinter::quoted(text_)));
+  }
   bool take(char c) {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
     if (at_ >= text_.size() || text_[at_] != c) return false;
@@ -88,7 +90,8 @@ class Extent {
     }
     take(' ');
     const size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
+      ++at_;
     const std::string word = text_.substr(begin, at_ - begin);
     if (word.empty() || word.size() > 100) fail();
     if (word.find_first_not_of("0123456789") == std::string::npos) {
@@ -119,10 +122,13 @@ class Extent {
     const bool negative = take('-');
     const Dim index = atom();
     if (!take(']') || !index.is_static()) fail();
-    if (!x_.has(i)) x_.fail(fmt::format("extent {} needs the absent input {}", sinter::quoted(text_), sinter::quoted(input)));
+    if (!x_.has(i))
+      x_.fail(
+          fmt::format("extent {} needs the absent input {}", sinter::quoted(text_), sinter::quoted(input)));
     const int64_t rank = x_.rank(i), axis = negative ? rank - index.value() : index.value();
     if (axis < 0 || axis >= rank)
-      x_.fail(fmt::format("extent {}: {} has shape {}", sinter::quoted(text_), sinter::quoted(input), text(x_.shape(i))));
+      x_.fail(fmt::format("extent {}: {} has shape {}", sinter::quoted(text_), sinter::quoted(input),
+                          text(x_.shape(i))));
     return x_.shape(i)[static_cast<size_t>(axis)];
   }
 
@@ -136,7 +142,8 @@ class Extent {
 void check_attributes(const Inference& x, const CustomOp& op) {
   for (const auto& [name, value] : x.attributes().all()) {
     const auto it = op.defaults.find(name);
-    x.require(it != op.defaults.end(), fmt::format("the custom operator has no attribute {}", sinter::quoted(name)));
+    x.require(it != op.defaults.end(),
+              fmt::format("the custom operator has no attribute {}", sinter::quoted(name)));
     x.require(it->second.index() == value.index(),
               fmt::format("attribute {} is of another type than its default", sinter::quoted(name)));
   }
@@ -152,7 +159,8 @@ void infer_custom(Inference& x) {
     const CustomOp::Output& o = op.results[i];
     const int dtype_from = same_as(o.dtype), shape_from = same_as(o.shape);
     for (int from : {dtype_from, shape_from})
-      x.require(from < 0 || x.has(static_cast<size_t>(from)), fmt::format("output {} is like the absent input {}", i, from));
+      x.require(from < 0 || x.has(static_cast<size_t>(from)),
+                fmt::format("output {} is like the absent input {}", i, from));
     const DType t = dtype_from >= 0 ? x.dtype(static_cast<size_t>(dtype_from)) : dtype_named(o.dtype);
     Shape shape;
     if (shape_from >= 0) {
@@ -174,18 +182,21 @@ void eval_custom(Evaluation& e) { e.fail("a custom operator has no reference mea
 
 bool is_identifier(const std::string& s) {
   if (s.empty() || s.size() > 100 || std::isdigit(static_cast<unsigned char>(s[0]))) return false;
-  return std::all_of(s.begin(), s.end(), [](unsigned char c) { return c < 128 && (std::isalnum(c) || c == '_'); });
+  return std::all_of(s.begin(), s.end(),
+                     [](unsigned char c) { return c < 128 && (std::isalnum(c) || c == '_'); });
 }
 
 // Not words of C or C++ that would read as something else; the common ones.
 bool is_free_word(const std::string& s) {
   static const char* const kWords[] = {
-      "int",   "long",   "short",  "char",  "float",  "double",   "void",  "bool",   "signed",   "unsigned", "const",
-      "static", "inline", "struct", "union", "enum",   "class",    "for",   "if",     "else",     "while",    "do",
-      "switch", "case",   "default", "break", "return", "continue", "goto",  "auto",   "register", "volatile", "typedef",
-      "sizeof", "new",    "delete", "this",  "try",    "catch",    "throw", "public", "private",  "template", "typename",
-      "using",  "true",   "false",  "and",   "or",     "not",      "xor",   "extern", "operator", "namespace", "friend",
-      "asm",    "export", "explicit", "mutable", "virtual", "protected", "nullptr", "restrict", "main"};
+      "int",     "long",     "short",    "char",     "float",     "double",    "void",     "bool",
+      "signed",  "unsigned", "const",    "static",   "inline",    "struct",    "union",    "enum",
+      "class",   "for",      "if",       "else",     "while",     "do",        "switch",   "case",
+      "default", "break",    "return",   "continue", "goto",      "auto",      "register", "volatile",
+      "typedef", "sizeof",   "new",      "delete",   "this",      "try",       "catch",    "throw",
+      "public",  "private",  "template", "typename", "using",     "true",      "false",    "and",
+      "or",      "not",      "xor",      "extern",   "operator",  "namespace", "friend",   "asm",
+      "export",  "explicit", "mutable",  "virtual",  "protected", "nullptr",   "restrict", "main"};
   return is_identifier(s) && s[0] != '_' && s.find("__") == std::string::npos &&
          std::find(std::begin(kWords), std::end(kWords), s) == std::end(kWords);
 }
@@ -205,11 +216,14 @@ class Reader {
     check_keys(j);
     op->op_domain = text_of(j, "domain", "");
     op->op_name = text_of(j, "op", "");
-    if (!op->op_name.empty()) where_ = fmt::format("custom operator {}", sinter::quoted(op->op_domain + "::" + op->op_name));
+    if (!op->op_name.empty())
+      where_ = fmt::format("custom operator {}", sinter::quoted(op->op_domain + "::" + op->op_name));
     if (op->op_name.empty()) problem("\"op\" is missing");
-    if (op->op_domain.empty()) problem("\"domain\" is missing: the operators of ONNX's own domain cannot be replaced");
+    if (op->op_domain.empty())
+      problem("\"domain\" is missing: the operators of ONNX's own domain cannot be replaced");
     op->function = text_of(j, "function", "");
-    if (!is_free_word(op->function)) problem(fmt::format("\"function\" {} cannot be a C function", sinter::quoted(op->function)));
+    if (!is_free_word(op->function))
+      problem(fmt::format("\"function\" {} cannot be a C function", sinter::quoted(op->function)));
     read_inputs(j, *op);
     read_attributes(j, *op);
     read_outputs(j, *op);
@@ -270,9 +284,11 @@ class Reader {
 
   void read_attributes(const ordered_json& j, CustomOp& op) {
     if (!j.contains("attributes")) return;
-    if (!j["attributes"].is_object()) return problem("\"attributes\" must be an object of names and defaults");
+    if (!j["attributes"].is_object())
+      return problem("\"attributes\" must be an object of names and defaults");
     for (const auto& [name, v] : j["attributes"].items()) {
-      if (!is_free_word(name)) problem(fmt::format("attribute {} cannot be a C identifier", sinter::quoted(name)));
+      if (!is_free_word(name))
+        problem(fmt::format("attribute {} cannot be a C identifier", sinter::quoted(name)));
       const auto all = [&](auto is) { return v.is_array() && std::all_of(v.begin(), v.end(), is); };
       if (v.is_number_integer())
         op.defaults[name] = v.get<int64_t>();
@@ -285,7 +301,8 @@ class Reader {
       else if (all([](const ordered_json& e) { return e.is_number(); }))
         op.defaults[name] = v.get<std::vector<float>>();
       else
-        problem(fmt::format("attribute {}: its default must be a number, a string or a list of numbers", sinter::quoted(name)));
+        problem(fmt::format("attribute {}: its default must be a number, a string or a list of numbers",
+                            sinter::quoted(name)));
     }
   }
 
@@ -313,8 +330,10 @@ class Reader {
           problem("\"dtype\" must be a string, or one for each output");
       }
       const DType named = dtype_named(o.dtype);
-      if (same_as(o.dtype) < 0 && (named == DType::kUndefined || size_of(named) == 0 || cpp_name(named) == "void"))
-        problem(fmt::format("dtype {} is neither same(K) nor a type's name as in numpy", sinter::quoted(o.dtype)));
+      if (same_as(o.dtype) < 0 &&
+          (named == DType::kUndefined || size_of(named) == 0 || cpp_name(named) == "void"))
+        problem(fmt::format("dtype {} is neither same(K) nor a type's name as in numpy",
+                            sinter::quoted(o.dtype)));
       for (int from : {same_as(o.shape), same_as(o.dtype)})
         if (from >= op.max_inputs) problem(fmt::format("same({}): there are {} inputs", from, op.max_inputs));
       op.results.push_back(std::move(o));
@@ -344,7 +363,8 @@ class Reader {
     if (!j.contains("sources")) return problem("\"sources\" is missing: the list of C or C++ files");
     for (const std::string& s : texts(j["sources"], "sources")) {
       const std::string end = std::filesystem::path(s).extension().string();
-      if (end != ".c" && end != ".cpp" && end != ".cc") problem(fmt::format("source {} is no .c, .cc or .cpp file", sinter::quoted(s)));
+      if (end != ".c" && end != ".cpp" && end != ".cc")
+        problem(fmt::format("source {} is no .c, .cc or .cpp file", sinter::quoted(s)));
       add_file(op, s);
     }
   }
@@ -363,7 +383,8 @@ class Reader {
       problem(fmt::format("cannot read {}", sinter::quoted(path)));
       return "";
     }
-    if (!op.files.try_emplace(name, text.str()).second) problem(fmt::format("two files are named {}", sinter::quoted(name)));
+    if (!op.files.try_emplace(name, text.str()).second)
+      problem(fmt::format("two files are named {}", sinter::quoted(name)));
     return name;
   }
 
@@ -376,7 +397,8 @@ class Reader {
 
 CustomOps::CustomOps(const std::filesystem::path& json) {
   std::ifstream f(json, std::ios::binary);
-  if (!f.is_open() || std::filesystem::is_directory(json)) refuse("cannot read {}", sinter::quoted(json.string()));
+  if (!f.is_open() || std::filesystem::is_directory(json))
+    refuse("cannot read {}", sinter::quoted(json.string()));
   const ordered_json j = ordered_json::parse(f, nullptr, false);
   if (j.is_discarded()) refuse("{} is not JSON", sinter::quoted(json.string()));
   if (!j.is_array()) refuse("{}: a list of custom operators is expected", sinter::quoted(json.string()));
@@ -385,7 +407,8 @@ CustomOps::CustomOps(const std::filesystem::path& json) {
   for (size_t i = 0; i < j.size(); ++i) {
     auto op = Reader(json, problems).read(j[i], i);
     if (find(op->op_domain, op->op_name))
-      problems.push_back(fmt::format("{} is given twice", sinter::quoted(op->op_domain + "::" + op->op_name)));
+      problems.push_back(
+          fmt::format("{} is given twice", sinter::quoted(op->op_domain + "::" + op->op_name)));
     for (const auto& [name, text] : op->files)
       if (files.try_emplace(name, text).first->second != text)
         problems.push_back(fmt::format("two different files are named {}", sinter::quoted(name)));

@@ -69,6 +69,37 @@ struct Fusion {
   }
 };
 
+bool is_call(const Expr& e, std::initializer_list<std::string_view> names) {
+  return e.kind == Expr::Kind::kCall && std::find(names.begin(), names.end(), e.fn->name) != names.end();
+}
+
+// float32 all through, with functions that have a vector form; comparisons only as the condition of a select.
+bool runs_in_vectors(const Expr& e) {
+  if (e.kind == Expr::Kind::kCast || e.dtype != DType::kF32) return false;
+  if (e.kind != Expr::Kind::kCall) return true;
+  size_t first = 0;
+  if (is_call(e, {"select"})) {
+    const Expr& c = *e.args[first++];
+    if (!is_call(c, {"lt", "le", "gt", "ge", "eq"})) return false;
+    if (!runs_in_vectors(*c.args[0]) || !runs_in_vectors(*c.args[1])) return false;
+  } else if (!e.fn->vector) {
+    return false;
+  }
+  const bool parameters = is_call(e, {"elu", "selu", "celu", "hard_sigmoid"});
+  for (size_t i = first; i < e.args.size(); ++i)
+    if (!runs_in_vectors(*e.args[i]) || (parameters && i > 0 && e.args[i]->kind != Expr::Kind::kConstant))
+      return false;
+  return true;
+}
+
+// Calls a function that takes many times longer outside of vectors.
+bool is_heavy(const Expr& e) {
+  if (is_call(e, {"exp", "log", "tanh", "erf", "sigmoid", "softplus", "elu", "selu", "celu", "silu", "mish",
+                  "gelu", "gelu_tanh"}))
+    return true;
+  return std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return is_heavy(*a); });
+}
+
 // The smallest closed region behind v, in order; empty where there is none.
 std::vector<Node*> closed_region(const Graph& g, const Order& order, const Value* v) {
   constexpr size_t kMost = 24;
@@ -159,6 +190,8 @@ bool grow_epilogue(Graph& g, Order& order, Node* anchor, const FusionLimits& lim
     const auto shape = next.shape(g, pure ? nullptr : &anchor_shape);
     if (next.operands.size() > limits.operands || node_count(*e) > limits.expr_nodes) break;
     if (!shape || !same_shape(g, *shape, anchor_shape)) break;
+    const bool leaves_vectors = !runs_in_vectors(*e) && runs_in_vectors(*expr);
+    if (leaves_vectors && (limits.vectors_only || is_heavy(*expr))) break;
     expr = e;
     f.operands = next.operands;
     swallowed.insert(swallowed.end(), region.begin(), region.end());

@@ -9,6 +9,9 @@ namespace sinter {
 struct FusionLimits {
   size_t operands = 4;  // tensors read besides the anchor's own inputs
   int expr_nodes = 64;
+  // Kernels run float32 epilogues in vectors: a function without a vector form would make the whole anchor
+  // slow.
+  bool vectors_only = false;
 };
 
 // An elementwise node with one output over types that expressions know: an operator with Op::expr, or an

@@ -56,7 +56,7 @@ bool fuse_epilogue(Graph& g, const PassOptions& options) {
     if (std::count(n->outputs.begin(), n->outputs.end(), nullptr) + 1 <
         static_cast<ptrdiff_t>(n->outputs.size()))
       continue;  // a second result may be needed before the place that the node would move to
-    changed |= grow_epilogue(g, order, n, {row->operands, 64}, options.exact);
+    changed |= grow_epilogue(g, order, n, {row->operands, 64, true}, options.exact);
   }
   return changed;
 }

@@ -17,7 +17,10 @@ const std::vector<Pass>& all_passes() {
        "Removes nodes that change nothing and merges chains of Reshapes and of Transposes.",
        "early: they stand between nodes that belong together", remove_identity},
       {"merge_common", "Computes equal expressions once.", "before fusion hides what is equal", merge_common},
-      {"lower_composites", "Folds the factors and transposition flags of Gemm into its constants; BatchNormalization whose "
+      {"fuse_layernorm", "Recognises layer normalisation written out as arithmetic.",
+       "behind merge_common, which joins the two subtractions of some exporters", fuse_layernorm},
+      {"lower_composites",
+       "Folds the factors and transposition flags of Gemm into its constants; BatchNormalization whose "
        "statistics are computed becomes arithmetic.",
        "before fold_batchnorm, which scales the columns of Gemm's constant", lower_composites},
       {"fold_batchnorm",
@@ -25,7 +28,7 @@ const std::vector<Pass>& all_passes() {
        "what "
        "cannot be folded becomes Mul and Add.",
        "before choose_layout: weights and constants still have ONNX's axes", fold_batchnorm},
-      {"fold_pad", "Folds Pad into the padding of Conv and pools.", "before choose_layout, as fold_scale",
+      {"fold_pad", "Folds Pad into the padding of Conv and pools.", "before choose_layout, as fold_batchnorm",
        fold_pad},
       {"choose_layout",
        "Puts convolutional regions into channels-last layout with the fewest transposed elements.",

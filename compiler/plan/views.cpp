@@ -56,8 +56,8 @@ bool is_stack(const Node& n) {
     for (size_t d = last + 1; d < out.size(); ++d)
       if (!(v->type.shape[d] == out[d])) return false;
   }
-  return from_caller(out) &&
-         std::all_of(n.inputs.begin(), n.inputs.end(), [](const Value* v) { return from_caller(v->type.shape); });
+  return from_caller(out) && std::all_of(n.inputs.begin(), n.inputs.end(),
+                                         [](const Value* v) { return from_caller(v->type.shape); });
 }
 
 // Values that members of a Concat come from, and the Concat they belong to: the first that reads them.
@@ -82,7 +82,8 @@ class Membership {
  private:
   bool can_move(const Node& concat, const Value* v) const {
     const Value* root = shown(v);
-    if (!root->producer || root->data || fixed_.count(root) || root->type.dtype != concat.outputs[0]->type.dtype)
+    if (!root->producer || root->data || fixed_.count(root) ||
+        root->type.dtype != concat.outputs[0]->type.dtype)
       return false;
     if (!root->elements.empty() || !from_caller(root->type.shape)) return false;
     // A piece of another Value has its place already.

@@ -1,9 +1,9 @@
 // Views: Values that take no memory of their own, because they are a contiguous piece of another one.
 //
 // Three kinds. A Reshape (or its like) shows all of its input under another shape. A part is an output of
-// Split, Slice or Gather that is one run of its input. A member is an input of Concat that is written straight
-// to its place in the Concat's output. Parts and members exist only where the pieces are contiguous: along the
-// outermost axis that is not 1.
+// Split, Slice or Gather that is one run of its input. A member is an input of Concat that is written
+// straight to its place in the Concat's output. Parts and members exist only where the pieces are contiguous:
+// along the outermost axis that is not 1.
 #pragma once
 #include <map>
 #include <set>
@@ -35,8 +35,8 @@ class Views {
   std::set<const Value*> fixed_;  // graph outputs and what they show: these stay where the caller wants them
 };
 
-// Gives every Concat that could be written in place by some of its inputs' layers a copy of each of the others,
-// so that it needs no layer itself.
+// Gives every Concat that could be written in place by some of its inputs' layers a copy of each of the
+// others, so that it needs no layer itself.
 void separate_members(Graph&);
 
 }  // namespace sinter

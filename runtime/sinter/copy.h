@@ -97,7 +97,8 @@ template <class T>
         for (std::int64_t i = 0; i < tall; i += kLanes)
           for (std::int64_t j = 0; j < broad; j += kLanes)
             detail::transpose_tile(block + i * to_row + j, to_row, source + j * from_row + i, from_row);
-        detail::transpose_block(block + broad, to_row, source + broad * from_row, from_row, tall, wide - broad);
+        detail::transpose_block(block + broad, to_row, source + broad * from_row, from_row, tall,
+                                wide - broad);
         detail::transpose_block(block + tall * to_row, to_row, source + tall, from_row, high - tall, wide);
         continue;
       }

@@ -105,12 +105,12 @@ struct RowView {
   }
 };
 
-// The distinct rows of `view`: how many there are. Each array has a place for every row: first[k] is where the
-// k-th distinct row stands first, times[k] how often it occurs, place[i] which one row i is. Distinct rows are
-// in ascending order, or in that of their first appearance. `order` is scratch.
+// The distinct rows of `view`: how many there are. Each array has a place for every row: first[k] is where
+// the k-th distinct row stands first, times[k] how often it occurs, place[i] which one row i is. Distinct
+// rows are in ascending order, or in that of their first appearance. `order` is scratch.
 template <class T>
-static inline std::int64_t unique(const RowView<T>& view, bool sorted, std::int64_t* order, std::int64_t* first,
-                                  std::int64_t* place, std::int64_t* times) {
+static inline std::int64_t unique(const RowView<T>& view, bool sorted, std::int64_t* order,
+                                  std::int64_t* first, std::int64_t* place, std::int64_t* times) {
   view.sort(order);
   std::int64_t count = 0;
   for (std::int64_t k = 0; k < view.rows; ++k) {

@@ -1,11 +1,10 @@
-/* custom: what a custom operator's C function is given. C and C++.
- *
- *   int NAME(const sinter_tensor* inputs, const sinter_tensor* outputs, const NAME_attributes* attributes);
- *
- * The last parameter is there if the operator has attributes; NAME_attributes.h declares them. The function
- * reads the inputs, writes all elements of the outputs, keeps no pointer and touches nothing else; it may be
- * called by several threads at once. What it returns other than 0 ends the run with NET_E_CUSTOM.
- */
+// custom: what a custom operator's C function is given. C and C++.
+//
+//   int NAME(const sinter_tensor* inputs, const sinter_tensor* outputs, const NAME_attributes* attributes);
+//
+// The last parameter is there if the operator has attributes; NAME_custom.h declares them. The function reads
+// the inputs, writes all elements of the outputs, keeps no pointer and touches nothing else; several threads
+// may call it at once. What it returns other than 0 ends the run with NET_E_CUSTOM.
 #ifndef SINTER_CUSTOM_H_
 #define SINTER_CUSTOM_H_
 

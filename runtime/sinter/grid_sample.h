@@ -59,8 +59,10 @@ template <class T>
 inline Axis axis_taps(T position, std::int64_t n, int width, bool align, GridPadding padding) {
   Axis a = {{0, 0, 0, 0}, {0.0, 0.0, 0.0, 0.0}, 0};
   const T length = static_cast<T>(n);
-  double v = static_cast<double>(align ? (position + T{1}) / T{2} * (length - T{1})
-                                       : ((position + T{1}) * length - T{1}) / T{2});
+  // Rounded as it stands, whatever -ffp-contract says: the nearest pixel hangs on it.
+  const T product = static_cast<T>(static_cast<double>(position + T{1}) * static_cast<double>(length));
+  double v =
+      static_cast<double>(align ? (position + T{1}) / T{2} * (length - T{1}) : (product - T{1}) / T{2});
   if (v != v) {
     if (padding == GridPadding::kZeros) return a;
     v = 0.0;
@@ -103,8 +105,8 @@ inline void grid_sample(const T* image, const G* grid, T* y, std::int64_t channe
     double weight[64] = {1.0};
     int count = 1;
     for (int d = 0; d < K; ++d) {
-      const grid_detail::Axis a = grid_detail::axis_taps(grid_detail::real(grid[p * K + K - 1 - d]), dims[d],
-                                                         width, align, padding);
+      const grid_detail::Axis a =
+          grid_detail::axis_taps(grid_detail::real(grid[p * K + K - 1 - d]), dims[d], width, align, padding);
       // From the back, so that the products can lie where their factors were.
       for (int i = count - 1; i >= 0; --i)
         for (int j = a.count - 1; j >= 0; --j) {
@@ -124,8 +126,8 @@ inline void grid_sample(const T* image, const G* grid, T* y, std::int64_t channe
   }
 }
 
-// theta [batch][K][K + 1] and the extents of the image give y [batch][dims...][K]: for each pixel the position
-// that the affine map takes its own one to.
+// theta [batch][K][K + 1] and the extents of the image give y [batch][dims...][K]: for each pixel the
+// position that the affine map takes its own one to.
 template <int K, class T>
 inline void affine_grid(const T* theta, T* y, std::int64_t batch, const std::int64_t (&dims)[K], bool align) {
   std::int64_t pixels = 1;

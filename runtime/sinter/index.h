@@ -17,7 +17,9 @@ struct SliceAxis {
 };
 static inline SliceAxis slice_axis(std::int64_t extent, std::int64_t start, std::int64_t end,
                                    std::int64_t step) {
-  const auto clamp = [](std::int64_t v, std::int64_t lo, std::int64_t hi) { return v < lo ? lo : v > hi ? hi : v; };
+  const auto clamp = [](std::int64_t v, std::int64_t lo, std::int64_t hi) {
+    return v < lo ? lo : v > hi ? hi : v;
+  };
   if (start < 0) start += extent;
   if (end < 0) end += extent;
   if (step > 0) {

@@ -30,15 +30,26 @@ TEST(Copy, TransposesOfAllShapesAndSizes) {
     Ints shape, perm;
   };
   const Case cases[] = {
-      {{2, 3, 5, 7}, {0, 2, 3, 1}},    {{2, 5, 7, 3}, {0, 3, 1, 2}},     {{1, 1, 6, 6}, {0, 2, 3, 1}},
-      {{16, 16}, {1, 0}},              {{33, 18}, {1, 0}},               {{20, 37}, {1, 0}},
-      {{15, 5}, {1, 0}},               {{2, 17, 3, 8}, {0, 2, 1, 3}},    {{2, 9, 4, 24}, {0, 2, 3, 1}},
-      {{3, 4, 5}, {2, 1, 0}},          {{2, 3, 4, 5, 6}, {4, 0, 3, 1, 2}}, {{6}, {0}},
-      {{2, 40, 6, 6}, {0, 2, 3, 1}},   {{2, 6, 6, 40}, {0, 3, 1, 2}},    {{5, 1, 7}, {1, 2, 0}},
+      {{2, 3, 5, 7}, {0, 2, 3, 1}},
+      {{2, 5, 7, 3}, {0, 3, 1, 2}},
+      {{1, 1, 6, 6}, {0, 2, 3, 1}},
+      {{16, 16}, {1, 0}},
+      {{33, 18}, {1, 0}},
+      {{20, 37}, {1, 0}},
+      {{15, 5}, {1, 0}},
+      {{2, 17, 3, 8}, {0, 2, 1, 3}},
+      {{2, 9, 4, 24}, {0, 2, 3, 1}},
+      {{3, 4, 5}, {2, 1, 0}},
+      {{2, 3, 4, 5, 6}, {4, 0, 3, 1, 2}},
+      {{6}, {0}},
+      {{2, 40, 6, 6}, {0, 2, 3, 1}},
+      {{2, 6, 6, 40}, {0, 3, 1, 2}},
+      {{5, 1, 7}, {1, 2, 0}},
   };
   for (DType t : kSizes) {
     Sheet s;
-    for (const Case& c : cases) s.add("Transpose", {values(t, Shape(c.shape.begin(), c.shape.end()))}, {{"perm", c.perm}});
+    for (const Case& c : cases)
+      s.add("Transpose", {values(t, Shape(c.shape.begin(), c.shape.end()))}, {{"perm", c.perm}});
     s.add("Transpose", {values(t, {})});
     s.into(batch, std::string("transpose_") + std::string(name_of(t)));
   }
@@ -70,7 +81,8 @@ TEST(Copy, Slices) {
     s.add("Slice", {values(t, {3, n, 5}), ints({1}), ints({INT64_MAX}), ints({1})});
     s.add("Slice", {values(t, {3, n, 5}), ints({-2}), ints({INT64_MAX}), ints({1})});
     s.add("Slice", {values(t, {3, n, 5}), ints({0}), ints({-1}), ints({1}), ints({2})});
-    s.add("Slice", {values(t, {n, n}), ints({-1, -1}), ints({INT64_MIN, INT64_MIN}), ints({0, 1}), ints({-1, -2})});
+    s.add("Slice",
+          {values(t, {n, n}), ints({-1, -1}), ints({INT64_MIN, INT64_MIN}), ints({0, 1}), ints({-1, -2})});
     s.add("Slice", {values(t, {4, 4}), ints({2}), ints({2}), ints({0})});
     s.add("Slice", {values(t, {4, 4}), ints({1}), ints({4}), ints({0}), ints({INT64_MAX})});
     s.into(batch, std::string("slice_") + std::string(name_of(t)), {{{"N", 2}}, {{"N", 9}}});
@@ -87,14 +99,17 @@ Fill exactly(const Ints& v) {
 
 TEST(Copy, SlicesByData) {
   GeneratedBatch batch;
-  const Ints bounds[][3] = {{{1, 2}, {4, 7}, {1, 2}},   {{-3, 0}, {100, -1}, {1, 3}}, {{3, 9}, {0, -100}, {-1, -2}},
-                            {{2, 2}, {2, 1}, {1, 1}},   {{0, 0}, {9, 9}, {INT64_MAX, 1}}, {{4, 8}, {-9, -9}, {INT64_MIN, -1}}};
+  const Ints bounds[][3] = {{{1, 2}, {4, 7}, {1, 2}},         {{-3, 0}, {100, -1}, {1, 3}},
+                            {{3, 9}, {0, -100}, {-1, -2}},    {{2, 2}, {2, 1}, {1, 1}},
+                            {{0, 0}, {9, 9}, {INT64_MAX, 1}}, {{4, 8}, {-9, -9}, {INT64_MIN, -1}}};
   Sheet s;
   for (const auto& b : bounds) {
-    s.add("Slice", {floats({5, 9, 3}), values(DType::kI64, {2}, exactly(b[0])), values(DType::kI64, {2}, exactly(b[1])),
-                    ints({0, 1}), values(DType::kI64, {2}, exactly(b[2]))});
+    s.add("Slice",
+          {floats({5, 9, 3}), values(DType::kI64, {2}, exactly(b[0])),
+           values(DType::kI64, {2}, exactly(b[1])), ints({0, 1}), values(DType::kI64, {2}, exactly(b[2]))});
   }
-  s.add("Slice", {values(DType::kU8, {5, 9, 3}), values(DType::kI32, {2}, exactly({1, 1})), values(DType::kI32, {2}, exactly({3, 3}))});
+  s.add("Slice", {values(DType::kU8, {5, 9, 3}), values(DType::kI32, {2}, exactly({1, 1})),
+                  values(DType::kI32, {2}, exactly({3, 3}))});
   s.into(batch, "slice_data");
   check(batch);
   check_clean(batch);
@@ -114,16 +129,20 @@ TEST(Copy, ExpandTileConcatSplit) {
     s.add("Tile", {values(t, {n, 1, 4}), ints({2, 5, 1})});
     s.add("Tile", {values(t, {3, 1}), ints({1, 20})});
     s.add("Tile", {values(t, {3, 2}), ints({0, 2})});
-    s.add("Concat", {values(t, {2, 3, 4}), values(t, {2, 5, 4}), values(t, {2, 1, 4})}, {{"axis", int64_t{1}}});
+    s.add("Concat", {values(t, {2, 3, 4}), values(t, {2, 5, 4}), values(t, {2, 1, 4})},
+          {{"axis", int64_t{1}}});
     s.add("Concat", {values(t, {3, 7}), values(t, {3, 20})}, {{"axis", int64_t{-1}}});
     s.add("Concat", {values(t, {n, 3}), values(t, {m, 3}), values(t, {n, 3})}, {{"axis", int64_t{0}}});
     s.add("Concat", {values(t, {2, n, m}), values(t, {2, n, 5})}, {{"axis", int64_t{2}}});
     s.add("Concat", {values(t, {0, 3}), values(t, {4, 3})}, {{"axis", int64_t{0}}});
     s.add("Split", {values(t, {4, 9, 2}), ints({2, 3, 4})}, {{"axis", int64_t{1}}}, {true, true, true});
     s.add("Split", {values(t, {4, 9, 2}), ints({2, 3, 4})}, {{"axis", int64_t{1}}}, {false, true, true});
-    s.add("Split", {values(t, {n * Dim(2), 3})}, {{"axis", int64_t{0}}, {"num_outputs", int64_t{2}}}, {true, true});
-    s.add("Split", {values(t, {7, 3})}, {{"axis", int64_t{0}}, {"num_outputs", int64_t{4}}}, {true, true, true, true});
-    s.into(batch, std::string("parts_") + std::string(name_of(t)), {{{"N", 6}, {"M", 7}}, {{"N", 1}, {"M", 1}}});
+    s.add("Split", {values(t, {n * Dim(2), 3})}, {{"axis", int64_t{0}}, {"num_outputs", int64_t{2}}},
+          {true, true});
+    s.add("Split", {values(t, {7, 3})}, {{"axis", int64_t{0}}, {"num_outputs", int64_t{4}}},
+          {true, true, true, true});
+    s.into(batch, std::string("parts_") + std::string(name_of(t)),
+           {{{"N", 6}, {"M", 7}}, {{"N", 1}, {"M", 1}}});
   }
   check(batch);
   check_clean(batch);
@@ -146,7 +165,8 @@ TEST(Copy, DepthAndSpaceInBothLayouts) {
         s.add("DepthToSpace", {values(t, deep)}, crd);
         s.add("SpaceToDepth", {values(t, wide)}, block);
       }
-    s.into(batch, std::string("blocks_") + std::string(name_of(t)), {{{"N", 1}, {"H", 1}}, {{"N", 2}, {"H", 5}}});
+    s.into(batch, std::string("blocks_") + std::string(name_of(t)),
+           {{{"N", 1}, {"H", 1}}, {{"N", 2}, {"H", 5}}});
   }
   check(batch);
 }
@@ -192,7 +212,8 @@ TEST(Copy, DropoutAndIdentity) {
 TEST(Copy, EpilogueAfterAMove) {
   GeneratedBatch batch;
   Sheet s;
-  const ExprPtr relu = Expr::call("relu", {Expr::call("add", {Expr::accumulator(DType::kF32), Expr::input(0, DType::kF32)})});
+  const ExprPtr relu =
+      Expr::call("relu", {Expr::call("add", {Expr::accumulator(DType::kF32), Expr::input(0, DType::kF32)})});
   s.add("Transpose", {floats({2, 19, 3, 5})}, {{"perm", Ints{0, 2, 3, 1}}});
   s.epilogue(relu, {floats({19})});
   s.add("Slice", {floats({6, 40}), ints({1, 2}), ints({6, 36})});

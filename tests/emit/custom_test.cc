@@ -72,20 +72,20 @@ class CustomRun : public testing::Test {
     o.model = (folder_ / "model.onnx").string();
     o.name = "net";
     ImportOptions import;
-    import.dims = {{"N", 1, 3, 1}};
-    import.custom_op = [&](const std::string& d, const std::string& n) { return ops.find(d, n); };
-    return compile_model(o, import);
-  }
-  void run(const Tensor& x, const Tensor& b) const {
-    write_tensor_pb(folder_ / "x.pb", x, "x");
-    write_tensor_pb(folder_ / "b.pb", b, "b");
-    const auto file = [&](const char* name) { return (folder_ / name).string(); };
-    execute_program(toolchain_for(target_, true), folder_ / "program",
-                    {"--in", file("x.pb"), file("b.pb"), "--out", file("y.pb"), file("z.pb")}, true);
-  }
-  fs::path folder_;
-  const Target& target_ = *find_target("host");
-};
+    import.dims = {{ "N", 1, 3, 1 }};
+    import.custom_op = [&](const std::string& d, const std::string& n) { return ops.find(d, n);
+  };
+  return compile_model(o, import);
+} void run(const Tensor& x, const Tensor& b) const {
+  write_tensor_pb(folder_ / "x.pb", x, "x");
+  write_tensor_pb(folder_ / "b.pb", b, "b");
+  const auto file = [&](const char* name) { return (folder_ / name).string(); };
+  execute_program(toolchain_for(target_, true), folder_ / "program",
+                  {"--in", file("x.pb"), "--in", file("b.pb"), "--out", file("y.pb"), "--out", file("z.pb")}, true);
+}
+fs::path folder_;
+const Target& target_ = *find_target("host");
+};  // namespace
 
 TEST_F(CustomRun, CallsTheFunction) {
   const CustomOps ops(folder_ / "ops.json");
@@ -94,12 +94,14 @@ TEST_F(CustomRun, CallsTheFunction) {
   for (const auto& [name, text] : c.files)
     EXPECT_EQ(text.find(folder_.string()), std::string::npos) << name << " tells where the sources were";
   write_bundle(c.files, folder_ / "bundle");
-  build_program(folder_ / "bundle", "net", toolchain_for(target_, true), folder_ / "objects", folder_ / "program");
+  build_program(folder_ / "bundle", "net", toolchain_for(target_, true), folder_ / "objects",
+                folder_ / "program");
   const Tensor x = Tensor::of(std::vector<float>{1, -2, 3, 4, 5, 6, 7, 8}, {2, 4});
   run(x, Tensor::of(std::vector<float>{10, 20, 30, 40}, {4}));
-  EXPECT_EQ(difference(read_tensor_pb(folder_ / "y.pb"),
-                       Tensor::of(std::vector<float>{12, 20, 36, 48, 220, 220, 20, 32, 44, 56, 220, 220}, {2, 6})),
-            "");
+  EXPECT_EQ(
+      difference(read_tensor_pb(folder_ / "y.pb"),
+                 Tensor::of(std::vector<float>{12, 20, 36, 48, 220, 220, 20, 32, 44, 56, 220, 220}, {2, 6})),
+      "");
   EXPECT_EQ(difference(read_tensor_pb(folder_ / "z.pb"),
                        Tensor::of(std::vector<float>{1.5, 0, 4.5, 6, 205, 7.5, 9, 10.5, 12, 205}, {2, 5})),
             "");
@@ -112,5 +114,5 @@ TEST_F(CustomRun, IsRefusedWithoutTheOption) {
   EXPECT_NE(refusal_of([&] { import_text(kModel, import); }).find("Scale"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace sinter
 }  // namespace sinter

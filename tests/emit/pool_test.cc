@@ -72,7 +72,7 @@ void add_sheets(GeneratedBatch& batch) {
   for (const auto& kind : kinds)
     for (const bool last : {false, true}) {
       Sheet s;
-      const Dim n = s.symbol("N", 1, 3), h = s.symbol("H", 5, 20);
+      const Dim n = s.symbol("n", 1, 3), h = s.symbol("ox", 5, 20);
       const AttributeList layout = last ? AttributeList{{"channels_last", int64_t{1}}} : AttributeList{};
       const Ints channels{3, 16, 37, 64, 70};
       size_t i = 0;
@@ -83,7 +83,7 @@ void add_sheets(GeneratedBatch& batch) {
         ++i;
       }
       s.into(batch, fmt::format("{}{}", kind.op, last ? "_last" : ""),
-             {{{"N", 1}, {"H", 5}}, {{"N", 3}, {"H", 20}}});
+             {{{"n", 1}, {"ox", 5}}, {{"n", 3}, {"ox", 20}}});
     }
 }
 

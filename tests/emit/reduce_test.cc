@@ -25,7 +25,7 @@ void add_folds(GeneratedBatch& batch) {
   for (const char* op : kFolds) {
     const Fill fill = op == std::string("ReduceLogSum") ? positive : random_fill;
     Sheet s;
-    const Dim n = s.symbol("N", 1, 70);
+    const Dim n = s.symbol("i", 1, 70);
     const auto reduce = [&](Shape shape, const Ints& axes, int64_t keep) {
       s.add(op, {floats(std::move(shape), fill), constant(Tensor::of(axes))}, {{"keepdims", keep}});
     };
@@ -37,7 +37,7 @@ void add_folds(GeneratedBatch& batch) {
     reduce({n, 7}, {0}, 1);
     reduce({2, n}, {-1}, 0);
     reduce({2, n, 3, n}, {1, 2}, 0);
-    s.into(batch, op, {{{"N", 1}}, {{"N", 70}}, {{"N", 19}}}, {2e-4, 2e-5});
+    s.into(batch, op, {{{"i", 1}}, {{"i", 70}}, {{"i", 19}}}, {2e-4, 2e-5});
   }
 }
 

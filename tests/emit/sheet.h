@@ -88,7 +88,7 @@ class Sheet {
   // The last node's result goes through `expr` (leaves: kAccumulator, and kOperand from 0 for `operands`).
   void epilogue(const ExprPtr& expr, const std::vector<Arg>& operands = {}) {
     Node* n = graph_->nodes.back().get();
-    n->anchor_inputs = n->inputs.size();
+    const size_t own = n->inputs.size();
     for (const Arg& a : operands) {
       Value* v = a.constant ? graph_->add_constant(n->name + "_o", a.constant)
                             : graph_->add_value(n->name + "_o", a.type);
@@ -98,6 +98,7 @@ class Sheet {
       }
       graph_->set_input(n, n->inputs.size(), v);
     }
+    n->anchor_inputs = own;  // set_input counts all inputs as the anchor's while there is no epilogue
     n->epilogue = rewrite_leaves(expr, [&](const Expr& leaf) -> ExprPtr {
       if (leaf.kind != Expr::Kind::kOperand) return nullptr;
       return Expr::input(leaf.operand + static_cast<int>(n->anchor_inputs), leaf.dtype);

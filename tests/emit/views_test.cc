@@ -18,7 +18,8 @@ struct Net {
     g->inputs.push_back(v);
     return v;
   }
-  std::vector<Value*> node(const char* op, std::vector<Value*> in, const AttributeList& attributes = {}, size_t outputs = 1) {
+  std::vector<Value*> node(const char* op, std::vector<Value*> in, const AttributeList& attributes = {},
+                           size_t outputs = 1) {
     std::vector<Value*> out;
     for (size_t i = 0; i < outputs; ++i) out.push_back(g->add_value(op, {}));
     Node* made = g->add_node(find_op("", op), op, std::move(in), out);
@@ -26,7 +27,9 @@ struct Net {
     infer(*g, *made);
     return out;
   }
-  Value* one(const char* op, std::vector<Value*> in, const AttributeList& a = {}) { return node(op, std::move(in), a)[0]; }
+  Value* one(const char* op, std::vector<Value*> in, const AttributeList& a = {}) {
+    return node(op, std::move(in), a)[0];
+  }
   Value* ints(const Ints& v) { return g->add_constant("c", Tensor::of(v)); }
 };
 
@@ -84,7 +87,8 @@ TEST(Views, ConcatIsWrittenInPlace) {
 TEST(Views, ConcatIsTheOutput) {
   Net t;
   Value* x = t.input("x", {t.n, Dim(5)});
-  Value* c = t.one("Concat", {t.one("Relu", {x}), t.one("Neg", {x}), t.one("Abs", {x})}, {{"axis", int64_t{0}}});
+  Value* c =
+      t.one("Concat", {t.one("Relu", {x}), t.one("Neg", {x}), t.one("Abs", {x})}, {{"axis", int64_t{0}}});
   t.g->outputs = {c};
   const Planned p = plan_of(*t.g);
   EXPECT_EQ(p.copies, 0u);
@@ -97,8 +101,10 @@ TEST(Views, MembersThatCannotMoveAreCopied) {
   Value* x = t.input("x", {t.n, Dim(5)});
   Value* a = t.one("Relu", {x});
   Value* k = t.g->add_constant("k", random_constant(DType::kF32, {2, 5}));
-  Value* twice = t.one("Concat", {a, x, a, k}, {{"axis", int64_t{0}}});        // a graph input, one twice, a constant
-  Value* again = t.one("Concat", {a, t.one("Neg", {twice})}, {{"axis", int64_t{0}}});  // a belongs to the first
+  Value* twice =
+      t.one("Concat", {a, x, a, k}, {{"axis", int64_t{0}}});  // a graph input, one twice, a constant
+  Value* again =
+      t.one("Concat", {a, t.one("Neg", {twice})}, {{"axis", int64_t{0}}});  // a belongs to the first
   Value* out = t.one("Abs", {a});
   Value* with_output = t.one("Concat", {out, t.one("Neg", {a})}, {{"axis", int64_t{0}}});
   t.g->outputs = {t.one("Neg", {again}), out, t.one("Neg", {with_output})};
@@ -130,7 +136,8 @@ TEST(Views, PartsOfSplitAndSlice) {
   Value* a = t.one("Relu", {x});
   auto parts = t.node("Split", {a}, {{"axis", int64_t{0}}, {"num_outputs", int64_t{2}}}, 2);
   Value* row = t.one("Slice", {a, t.ints({1}), t.ints({2}), t.ints({0})});
-  Value* picked = t.one("Gather", {a, t.g->add_constant("i", Tensor::scalar(int64_t{1}))}, {{"axis", int64_t{0}}});
+  Value* picked =
+      t.one("Gather", {a, t.g->add_constant("i", Tensor::scalar(int64_t{1}))}, {{"axis", int64_t{0}}});
   Value* sum = t.one("Add", {parts[0], parts[1]});
   t.g->outputs = {t.one("Sub", {sum, row}), t.one("Neg", {picked}), t.one("Neg", {parts[1]})};
   EXPECT_EQ(plan_of(*t.g).copies, 0u);

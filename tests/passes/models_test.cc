@@ -46,12 +46,13 @@ std::map<std::string, std::vector<int64_t>> input_shapes(const fs::path& folder,
 
 // "" or what went wrong.
 std::string check(const fs::path& folder, std::string& figures) {
-  const std::vector<Tensor> inputs = suite::load(folder / "test_data_set_0", "input");
   const bool dynamic = std::getenv("SINTER_MODELS_DYNAMIC") != nullptr;  // leave free dims free
+  std::vector<Tensor> inputs;
   ImportOptions options;
-  if (!dynamic) options.input_shapes = input_shapes(folder, inputs);
   Model model;
   try {
+    inputs = suite::load(folder / "test_data_set_0", "input");
+    if (!dynamic) options.input_shapes = input_shapes(folder, inputs);
     model = import_model(folder / "model.onnx", options);
   } catch (const Refusal& r) {
     return "import: " + r.problems[0];

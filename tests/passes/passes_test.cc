@@ -65,6 +65,37 @@ const Proof kProofs[] = {
      "(float[N,4] x, float[4] w_a) => (float[N,4] y, float[N,4] z)",
      "a = Add(x, w_a)  b = Add(x, w_a)  c = Relu(a)  d = Sigmoid(b)  y = Mul(c, d)  dead = Relu(x)  z = "
      "Mul(c, d)"},
+    // ---- fuse_layernorm
+    {"layernorm",
+     {"fuse_layernorm"},
+     "(float[N,5,8] x, float[8] w_s, float[8] w_b) => (float[N,5,8] y)",
+     "ax = Constant<value = int64[1] {-1}>()  eps = Constant<value = float {0.00001}>()  two = "
+     "Constant<value = float {2.0}>()  m = ReduceMean(x, ax)  d = Sub(x, m)  p = Pow(d, two)  v = "
+     "ReduceMean(p, ax)"
+     "e = Add(v, eps)  s = Sqrt(e)  q = Div(d, s)  a = Mul(q, w_s)  y = Add(a, w_b)",
+     1e-5},
+    {"layernorm_bare",
+     {"fuse_layernorm"},
+     "(float[N,5,8] x) => (float[N,5,8] y)",
+     "ax = Constant<value = int64[1] {-1}>()  eps = Constant<value = float {0.00001}>()  m = ReduceMean(x, "
+     "ax)  d = Sub(x, m)  p = Mul(d, d)  v = ReduceMean(p, ax)"
+     "e = Add(eps, v)  s = Sqrt(e)  r = Reciprocal(s)  y = Mul(r, d)",
+     1e-5},
+    {"rmsnorm",
+     {"fuse_layernorm"},
+     "(float[N,5,8] x, float[8] w_s) => (float[N,5,8] y)",
+     "ax = Constant<value = int64[1] {-1}>()  eps = Constant<value = float {0.00001}>()  two = "
+     "Constant<value = float {2.0}>()  p = Pow(x, two)  v = ReduceMean(p, ax)"
+     "e = Add(v, eps)  s = Sqrt(e)  r = Reciprocal(s)  q = Mul(x, r)  y = Mul(w_s, q)",
+     1e-5},
+    {"not_layernorm",
+     {"fuse_layernorm"},
+     "(float[N,8,8] x) => (float[N,8,8] y, float[N,8,8] d)",
+     "ax = Constant<value = int64[1] {-1}>()  eps = Constant<value = float {0.00001}>()  two = "
+     "Constant<value = float {2.0}>()  first = Constant<value = int64[1] {1}>()  m = ReduceMean(x, first)  d "
+     "= Sub(x, m)  p = Pow(d, two)"
+     "v = ReduceMean(p, first)  e = Add(v, eps)  s = Sqrt(e)  y = Div(d, s)",
+     1e-5},
     // ---- lower_composites
     {"gemm_flags",
      {"lower_composites"},
@@ -251,6 +282,10 @@ const Proof kProofs[] = {
      {"fuse_epilogue"},
      "(float[N,4] x, float[4,5] w_w) => (float[N,5] y, float[N,5] z)",
      "y = MatMul(x, w_w)  z = Relu(y)"},
+    {"epilogue_in_vectors_only",
+     {"fuse_epilogue", "fuse_elementwise"},
+     "(float[N,4] x, float[4,5] w_w) => (int64[N,5] y)",
+     "a = MatMul(x, w_w)  b = Tanh(a)  c = Asin(b)  d = Floor(c)  y = Cast<to = 7>(d)"},
     {"elementwise_region",
      {"fuse_elementwise"},
      "(float[N,4] x, float[N,4] z, float[4] w_a) => (float[N,4] y, float[N,4] k)",
