@@ -1,11 +1,14 @@
+cmake_minimum_required(VERSION 3.25)
+
 # Installs sinter, moves the installed folder, and builds and runs a project that uses it, for MACHINE (host or
 # aarch64). Then touches the model: the next build must compile it again.
 set(toolchain "")
 set(emulator "")
 if(MACHINE STREQUAL "aarch64")
-  find_program(cross aarch64-linux-gnu-g++)
-  find_program(emulator NAMES qemu-aarch64-static qemu-aarch64)
-  if(NOT cross OR NOT emulator)
+  find_program(CROSS_COMPILER aarch64-linux-gnu-g++)
+  find_program(QEMU NAMES qemu-aarch64-static qemu-aarch64)
+  set(emulator ${QEMU})
+  if(NOT CROSS_COMPILER OR NOT QEMU)
     message("SKIPPED: no aarch64-linux-gnu-g++ or no qemu-aarch64")
     return()
   endif()
