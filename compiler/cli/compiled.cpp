@@ -80,6 +80,16 @@ PassHooks hooks_of(const ModelOptions& o) {
   return h;
 }
 
+// What no layer's function may be called: the bundle's own names, the variables of NAME_run, the symbols.
+std::vector<std::string> reserved_names(const Graph& g, const std::string& name) {
+  std::vector<std::string> names = {"a",     "w",       "in",     "out",  "arena", "weights",
+                                    "trace", "context", "status", "dims", "code",  name};
+  for (const char* end : {"_run", "_error", "_inputs", "_outputs", "_trace", "_weights"})
+    names.push_back(name + end);
+  for (const SymbolPtr& s : g.symbols->all()) names.push_back(variable(*s));
+  return names;
+}
+
 }  // namespace
 
 Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool keep_imported) {
@@ -98,7 +108,7 @@ Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool 
   run_passes(*c.graph, passes, hooks);
   separate_outputs(*c.graph);
   schedule(*c.graph);
-  c.plan = make_plan(*c.graph, *c.target, c.weights);
+  c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name));
   if (c.plan.arena_bytes > max_ram)
     refuse("the arena takes {} bytes, --max-ram allows {}; at least {} are alive at once", c.plan.arena_bytes,
            max_ram, c.plan.live_bytes);

@@ -170,7 +170,7 @@ class Code {
     const std::string plain = type.rfind("const ", 0) == 0 ? type.substr(6) : type;
     switch (q.kind) {
       case Parameter::Kind::kSymbol: return q.name;
-      case Parameter::Kind::kCount: return "&" + symbol_name(*q.symbol);
+      case Parameter::Kind::kCount: return "&" + variable(*q.symbol);
       case Parameter::Kind::kWeights: return fmt::format("sinter::at<{}>(w, {})", plain, q.offset);
       case Parameter::Kind::kScratch:
         return fmt::format("sinter::at<{}>(a, {})", plain, plan_.scratch[layer][scratch++]);
@@ -187,7 +187,7 @@ class Code {
     }
     if (place.kind != Place::Kind::kArena && bits)
       text = fmt::format("reinterpret_cast<{}*>({})", type, text);
-    if (!place.shift.is(0)) text += " + " + place.shift.cpp([](const Symbol& s) { return symbol_name(s); });
+    if (!place.shift.is(0)) text += " + " + place.shift.cpp(variable);
     return text;
   }
 
@@ -237,9 +237,7 @@ class Code {
     p_.blank();
   }
 
-  static std::string cpp(const Dim& d) {
-    return d.cpp([](const Symbol& s) { return symbol_name(s); });
-  }
+  static std::string cpp(const Dim& d) { return d.cpp(variable); }
   bool known(const Dim& d) const {
     std::vector<SymbolPtr> symbols;
     d.collect_symbols(symbols);
@@ -264,11 +262,10 @@ class Code {
           const Dim symbol(symbols[0]);
           const Dim factor = exact_div(dim, symbol);
           if (factor.is_static() && factor.value() > 0) {
-            p_.line("const std::int64_t {} = {}{};", symbol_name(s), given,
+            p_.line("const std::int64_t {} = {}{};", variable(s), given,
                     factor.is(1) ? "" : fmt::format(" / {}", factor.value()));
             if (!factor.is(1)) p_.line("if ({} % {} != 0) return {}_E_DIM;", given, factor.value(), up);
-            p_.line("if ({0} < {1} || {0} > {2}) return {3}_E_DIM;", symbol_name(s), s.range.lo, s.range.hi,
-                    up);
+            p_.line("if ({0} < {1} || {0} > {2}) return {3}_E_DIM;", variable(s), s.range.lo, s.range.hi, up);
             defined_.insert(&s);
             continue;
           }
@@ -281,7 +278,7 @@ class Code {
       p_.line("if ({} != {}) return {}_E_DIM;", given, cpp(dim), up);
     }
     for (const SymbolPtr& s : g_.symbols->all())
-      if (s->from_data && used(*s)) p_.line("std::int64_t {} = 0;", symbol_name(*s));
+      if (s->from_data && used(*s)) p_.line("std::int64_t {} = 0;", variable(*s));
   }
 
   bool used(const Symbol& s) const {
@@ -318,8 +315,7 @@ class Code {
     else
       p_.line("{};{}", text, shared_[i] == i ? "" : "  // " + l.function);
     for (const SymbolPtr& s : counts) {
-      p_.line("if ({0} < 0 || {0} > {1}) return {2}_E_CAPACITY;", symbol_name(*s), s->range.hi,
-              upper(o_.name));
+      p_.line("if ({0} < 0 || {0} > {1}) return {2}_E_CAPACITY;", variable(*s), s->range.hi, upper(o_.name));
       defined_.insert(s.get());
     }
     if (!counts.empty()) checks(true);

@@ -35,6 +35,11 @@ std::string shape_comment(const Shape& shape) {
   return s.empty() ? "scalar" : s;
 }
 
+std::string variable(const Symbol& s) {
+  const bool capital = s.id.size() == 1 && s.id[0] >= 'A' && s.id[0] <= 'Z';
+  return capital ? s.id : "dim_" + s.id;
+}
+
 LayerWriter::LayerWriter(const Node& n, const Target& t, WeightStore& store, std::string function)
     : node(n), target(t), store_(store) {
   layer_.node = &n;
@@ -112,11 +117,6 @@ std::string LayerWriter::scratch(const std::string& name, const std::string& typ
               .symbol = nullptr});
 }
 
-std::string symbol_name(const Symbol& s) {
-  const bool letter = s.id.size() == 1 && s.id[0] >= 'A' && s.id[0] <= 'Z';
-  return letter ? s.id : "dim_" + s.id;
-}
-
 std::string LayerWriter::dim(const Dim& d) {
   if (d.is_static()) return std::to_string(d.value());
   std::vector<SymbolPtr> symbols;
@@ -126,16 +126,16 @@ std::string LayerWriter::dim(const Dim& d) {
         std::any_of(layer_.parameters.begin(), layer_.parameters.end(),
                     [&](const Parameter& p) { return p.kind == Parameter::Kind::kSymbol && p.symbol == s; });
     if (!known) {
-      names_.reserve(symbol_name(*s));
+      names_.reserve(variable(*s));
       layer_.parameters.push_back({.kind = Parameter::Kind::kSymbol,
                                    .type = "std::int64_t",
-                                   .name = symbol_name(*s),
+                                   .name = variable(*s),
                                    .comment = s->origin,
                                    .symbol = s});
     }
   }
   include("sinter/dims.h");
-  return d.cpp([](const Symbol& s) { return symbol_name(s); });
+  return d.cpp(variable);
 }
 
 std::string LayerWriter::count(const Dim& d) {
@@ -144,7 +144,7 @@ std::string LayerWriter::count(const Dim& d) {
   SINTER_CHECK(symbols.size() == 1, "a count is one symbol");
   return add({.kind = Parameter::Kind::kCount,
               .type = "std::int64_t*",
-              .name = "count_" + symbols[0]->id,
+              .name = "count_" + variable(*symbols[0]),
               .comment = symbols[0]->origin,
               .symbol = symbols[0]});
 }

@@ -55,6 +55,10 @@ struct Layer {
   std::vector<const Value*> may_overwrite;
 };
 
+// The C++ variable of a symbol: N, dim_batch_size. The model's name alone might be a keyword, or a variable
+// of a kernel; kernels must not call anything by a single capital letter or by a name that begins with dim_.
+std::string variable(const Symbol& s);
+
 class LayerWriter {
  public:
   LayerWriter(const Node& node, const Target& target, WeightStore& store, std::string function);
@@ -109,9 +113,6 @@ struct Kernel {
 const Kernel* find_kernel(const Node&, const Target&);
 const std::vector<const Kernel*>& all_kernels();
 
-// The C++ variable of a symbol: "N", "dim_batch". No kernel names a variable of its own so: capitals and
-// dim_... are kept for symbols.
-std::string symbol_name(const Symbol& s);
 std::string shape_comment(const Shape& shape);  // "[N][56][56][64]", for comments beside pointers
 
 }  // namespace sinter

@@ -17,9 +17,9 @@ void emit(LayerWriter& w) {
   const size_t axes = image.size() - 2;
   const DType t = n.inputs[0]->type.dtype;
   const std::vector<int64_t> block = n.inputs[2]->data->integers();
-  const std::vector<int64_t> ones(axes, 1), strides = n.attributes.integers("strides", ones),
-                                            dilations = n.attributes.integers("dilations", ones),
-                                            pads = n.attributes.integers("pads", std::vector<int64_t>(2 * axes));
+  const std::vector<int64_t> ones(axes, 1),
+      strides = n.attributes.integers("strides", ones), dilations = n.attributes.integers("dilations", ones),
+      pads = n.attributes.integers("pads", std::vector<int64_t>(2 * axes));
   w.include("sinter/scalar.h");
   w.summary(fmt::format("Col2Im of {} to {}", text(n.inputs[0]->type.shape), text(image)));
   const std::string x = w.input(0);
@@ -30,9 +30,10 @@ void emit(LayerWriter& w) {
   std::vector<Dim> counts;
   for (size_t d = 0; d < axes; ++d) {
     taps *= block[d];
-    counts.push_back(floordiv(image[d + 2] + pads[d] + pads[d + axes] - Dim(dilations[d]) * (block[d] - 1) - 1,
-                              strides[d]) +
-                     1);
+    counts.push_back(
+        floordiv(image[d + 2] + pads[d] + pads[d + axes] - Dim(dilations[d]) * (block[d] - 1) - 1,
+                 strides[d]) +
+        1);
     positions = positions * counts.back();
   }
   w.flops(product(image) * Dim(taps));

@@ -35,7 +35,7 @@ std::string Extents::text(const Dim& d) const {
   for (const SymbolPtr& s : symbols)
     if (!local_.count(s.get())) w_.dim(Dim(s));
   if (!symbols.empty()) w_.include("sinter/dims.h");
-  return d.cpp([&](const Symbol& s) { return local_.count(&s) ? s.id : symbol_name(s); });
+  return d.cpp([&](const Symbol& s) { return local_.count(&s) ? s.id : variable(s); });
 }
 std::string Extents::address(const Dim& offset, const std::vector<std::string>& index,
                              const std::vector<Dim>& strides) const {

@@ -45,14 +45,15 @@ void emit(LayerWriter& w) {
   }
   w.out.put(loop_text("k", extent));
   const std::string step = reverse ? fmt::format("({} - 1 - k)", extent) : "k";
-  w.out.line("const std::int64_t at = {};",
-             flat ? fmt::format("o * {} + {}", extent, step)
-                  : fmt::format("(o * {} + {}) * {} + c", extent, step, inner));
+  w.out.line("const std::int64_t at = {};", flat
+                                                ? fmt::format("o * {} + {}", extent, step)
+                                                : fmt::format("(o * {} + {}) * {} + c", extent, step, inner));
   if (!flat) w.out.put(loop_text("j", "width"));
   const std::string sum = flat ? "sum" : "sum[j]", place = flat ? "[at]" : "[at + j]";
   w.out.line("const {} v = static_cast<{}>({});", type, type, load_text(t, x + place));
-  const std::string cast = !real ? fmt::format("static_cast<{}>({})", cpp_name(t), sum)
-                                 : store_text(t, t == DType::kF64 ? sum : fmt::format("static_cast<float>({})", sum));
+  const std::string cast =
+      !real ? fmt::format("static_cast<{}>({})", cpp_name(t), sum)
+            : store_text(t, t == DType::kF64 ? sum : fmt::format("static_cast<float>({})", sum));
   if (exclusive) w.out.line("{}{} = {};", out.pointer(), place, cast);
   w.out.line("{} {}= v;", sum, product_op ? "*" : "+");
   if (!exclusive) w.out.line("{}{} = {};", out.pointer(), place, cast);

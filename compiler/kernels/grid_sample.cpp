@@ -44,7 +44,9 @@ void emit_sample(LayerWriter& w) {
              channels);
   w.out.line("                    {}, {}, {}, sinter::GridPadding::{});", spots, width,
              n.attributes.integer("align_corners", 0) != 0,
-             padding == "border" ? "kBorder" : padding == "reflection" ? "kReflection" : "kZeros");
+             padding == "border"       ? "kBorder"
+             : padding == "reflection" ? "kReflection"
+                                       : "kZeros");
   w.out.line("}}");
   out.finish();
 }

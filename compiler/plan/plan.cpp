@@ -244,12 +244,14 @@ void separate_outputs(Graph& g) {
       taken.push_back(root);
       continue;
     }
-    Value* v = g.add_value(out->name + "_output", out->type);
+    Value* v = g.add_value(out->name + "_copy", out->type);
     v->origin = out->origin;
     v->perm = out->perm;
     // Not an Identity, which is a view.
-    Node* n = g.add_node(copy, out->name + "_copy", {out}, {v});
+    Node* n = g.add_node(copy, v->name, {out}, {v});
     n->sources = {};
+    // The output keeps its name, unless an input has the same.
+    if (std::find(g.inputs.begin(), g.inputs.end(), out) == g.inputs.end()) std::swap(out->name, v->name);
     taken.push_back(v);
     out = v;
   }

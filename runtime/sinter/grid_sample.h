@@ -103,8 +103,8 @@ inline void grid_sample(const T* image, const G* grid, T* y, std::int64_t channe
     double weight[64] = {1.0};
     int count = 1;
     for (int d = 0; d < K; ++d) {
-      const grid_detail::Axis a = grid_detail::axis_taps(grid_detail::real(grid[p * K + K - 1 - d]), dims[d],
-                                                         width, align, padding);
+      const grid_detail::Axis a =
+          grid_detail::axis_taps(grid_detail::real(grid[p * K + K - 1 - d]), dims[d], width, align, padding);
       // From the back, so that the products can lie where their factors were.
       for (int i = count - 1; i >= 0; --i)
         for (int j = a.count - 1; j >= 0; --j) {
@@ -124,8 +124,8 @@ inline void grid_sample(const T* image, const G* grid, T* y, std::int64_t channe
   }
 }
 
-// theta [batch][K][K + 1] and the extents of the image give y [batch][dims...][K]: for each pixel the position
-// that the affine map takes its own one to.
+// theta [batch][K][K + 1] and the extents of the image give y [batch][dims...][K]: for each pixel the
+// position that the affine map takes its own one to.
 template <int K, class T>
 inline void affine_grid(const T* theta, T* y, std::int64_t batch, const std::int64_t (&dims)[K], bool align) {
   std::int64_t pixels = 1;

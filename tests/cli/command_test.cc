@@ -31,7 +31,7 @@ TEST_F(Command, HelpAndVersion) {
 TEST_F(Command, WrongUsage) {
   const std::string m = model(kRelu), out = path("out");
   expect({}, 2, "subcommand");
-  expect({"frobnicate"}, 2, "frobnicate");
+  expect({"frobnicate"}, 2, "subcommand");
   expect({"compile"}, 2, "MODEL");
   expect({"compile", m}, 2, "--output");
   expect({"compile", m, "-o", out, "--nonsense"}, 2, "--nonsense");

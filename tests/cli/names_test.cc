@@ -13,7 +13,8 @@ namespace {
 onnx::ModelProto chain(const std::string& name) {
   onnx::ModelProto m = parse_text(
       "<ir_version: 8, opset_import: [\"\" : 17]> g (float[D,2] x) => (float[D,2] y)\n"
-      "<float[2] w = {1, 1}> { a = Mul(x, w) b = Softmax(a) c = Sub(b, b) d = Add(a, c) y = Neg(d) }");
+      "<float[2] w = {1, 1}, float[2,2] v = {1, 2, 3, 4}> { a = Mul(x, w) b = MatMul(a, v) c = Sub(b, b) d = "
+      "Add(a, c) y = Neg(d) }");
   auto* g = m.mutable_graph();
   g->set_name(name);
   auto rename = [&](std::string* s) { *s = name + (*s == "x" ? "" : *s); };
@@ -23,7 +24,7 @@ onnx::ModelProto chain(const std::string& name) {
       name);
   g->mutable_output(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_param(
       name);
-  rename(g->mutable_initializer(0)->mutable_name());
+  for (auto& t : *g->mutable_initializer()) rename(t.mutable_name());
   for (auto& n : *g->mutable_node()) {
     n.set_name(name);
     for (auto& s : *n.mutable_input()) rename(&s);
@@ -68,7 +69,8 @@ INSTANTIATE_TEST_SUITE_P(Hostile, Names,
                                          "\\", "for", "class", "x86-64 \xc3\xa9\xe2\x82\xac",
                                          "\xff\xfe broken utf-8", "10 kB", "in", "out", "arena", "9lives",
                                          "NAN", "a=b", "net_run", "sinter::f32v", "std", "call", "%s%n",
-                                         "{}{0}", "</script>"));
+                                         "{}{0}", "a", "w", "x", "y0", "status", "dims", "m_run", "exp",
+                                         "main", "</script>"));
 
 // Names that become the same identifier.
 TEST(CollidingNames, StayApart) {

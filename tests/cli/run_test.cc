@@ -87,12 +87,12 @@ TEST_F(Run, Pictures) {
   const unsigned char pixels[] = {255, 0, 0, 0, 0, 102};
   ASSERT_TRUE(stbi_write_png(path("p.png").c_str(), 2, 1, 3, pixels, 6));
   save_text("g (float[1,3,1,2] x) => (float[1,3,1,2] y) { y = Identity(x) }", path("nchw.onnx"));
-  save_text("g (float[1,1,2,3] x) => (float[1,1,2,3] y) { y = Identity(x) }", path("nhwc.onnx"));
+  save_text("g (float[1,4,2,3] x) => (float[1,4,2,3] y) { y = Identity(x) }", path("nhwc.onnx"));
   save_text("g (float[N,3,H,W] x) => (float[N,3,H,W] y) { y = Identity(x) }", path("free.onnx"));
   save_text("g (uint8[1,3,2,2] x) => (uint8[1,3,2,2] y) { y = Identity(x) }", path("box.onnx"));
   const std::string in = path("p.png");
   expect({"run", path("nchw.onnx"), "--in", in}, 0, ": 255 0 0 0 0 102");
-  expect({"run", path("nhwc.onnx"), "--in", in}, 0, ": 255 0 0 0 0 102");
+  expect({"run", path("nhwc.onnx"), "--in", in}, 0, ": 255 0 0 0 0 102 255 0 0 0 0 102 255");
   expect({"run", path("nchw.onnx"), "--in", in, "--image", "x: order=bgr"}, 0, ": 0 102 0 0 255 0");
   expect({"run", path("nchw.onnx"), "--in", in, "--image", "scale=1/255 mean=0.5 std=0.5"}, 0,
          ": 1 -1 -1 -1 -1 -0.2");

@@ -136,7 +136,7 @@ TEST(TensorFiles, Refusals) {
            Row{npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", ""), "no shape"},
            Row{npy("{'descr': '<f4', 'shape': (1,), }", "abcd"), "no order"},
            Row{npy("{'descr': '", ""), "element type"},
-           Row{npy("", ""), "element type"},
+           Row{npy("", ""), "not a NumPy"},
            Row{std::string("\x93NUMPY\x01\x00\xff\xff{}", 12), "cut off"},
            Row{std::string("\x93NUMPY\x09\x00\x01\x00{}", 12), "version"},
        }) {

@@ -49,6 +49,8 @@ std::map<Way, Table>& tables() {
 
 // A refusal without the node's own name and shapes: `"y" (Loop): why` -> `Loop: why`.
 std::string reason_of(std::string problem) {
+  if (problem.rfind('"', 0) == 0 && problem.find(".pb\": ") != std::string::npos)
+    return "test data that are no tensors (strings, sequences, optionals)";
   const size_t operation = problem.find("\" (");
   if (problem.rfind('"', 0) == 0 && operation != std::string::npos) problem = problem.substr(operation + 3);
   if (const size_t end = problem.find("): "); operation != std::string::npos && end != std::string::npos)
