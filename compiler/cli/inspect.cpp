@@ -87,7 +87,7 @@ std::vector<Block> blocks_of(const Plan& plan) {
       }
       if (p.kind != Parameter::Kind::kInput && p.kind != Parameter::Kind::kOutput) continue;
       const Value* v = p.value;
-      while (v->producer && v->producer->op->is_view && !v->producer->epilogue) v = v->producer->inputs[0];
+      while (v->producer && is_view(*v->producer)) v = v->producer->inputs[0];
       const auto place = plan.places.find(v);
       if (place == plan.places.end() || place->second.kind != Place::Kind::kArena) continue;
       const auto [it, fresh] = by_value.try_emplace(v, blocks.size());

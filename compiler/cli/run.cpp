@@ -27,7 +27,7 @@ struct Bundle {
   fs::path dir;
   std::string name, target;
   std::vector<DeclaredInput> inputs;
-  std::vector<std::string> outputs;
+  std::vector<std::string> outputs, input_members, output_members;
 };
 
 DType dtype_of_name(const std::string& name) {
@@ -61,9 +61,12 @@ Bundle open_bundle(const fs::path& dir) {
         d.extents.push_back({std::max<int64_t>(lo, 0), hi, 1});
       }
       b.inputs.push_back(std::move(d));
+      b.input_members.push_back(i.at("member").get<std::string>());
     }
-    for (const auto& o : j.value("outputs", nlohmann::json::array()))
+    for (const auto& o : j.value("outputs", nlohmann::json::array())) {
       b.outputs.push_back(o.at("name").get<std::string>());
+      b.output_members.push_back(o.at("member").get<std::string>());
+    }
   } catch (const nlohmann::json::exception& e) {
     throw UsageError(fmt::format("{} is no bundle's map: {}", map.string(), e.what()));
   }
@@ -90,11 +93,13 @@ void execute(const Bundle& b, const fs::path& objects, const InputFiles& inputs,
   const fs::path program = b.dir / (b.name + "_main");
   if (!is_current(program, b.dir)) build_program(b.dir, b.name, tc, objects, program);
   std::vector<std::string> arguments;
-  for (const std::string& file : inputs.files) arguments.insert(arguments.end(), {"--in", file});
+  for (size_t i = 0; i < inputs.files.size(); ++i)
+    arguments.insert(arguments.end(), {"--in", b.input_members[i] + "=" + inputs.files[i]});
   const std::vector<std::string> outs = pair_files(o.out, b.outputs, "output");
   for (size_t i = 0; i < outs.size(); ++i)
     if (!outs[i].empty())
-      arguments.insert(arguments.end(), {"--out", b.outputs[i] + "=" + fs::absolute(outs[i]).string()});
+      arguments.insert(arguments.end(),
+                       {"--out", b.output_members[i] + "=" + fs::absolute(outs[i]).string()});
   if (!fs::exists(b.dir / (b.name + "_weights.S")))
     arguments.insert(arguments.end(), {"--weights", (b.dir / (b.name + ".weights")).string()});
   execute_program(tc, program, arguments);
@@ -127,7 +132,9 @@ int run(const Options& o) {
   const Compiled c = compile_model(o, import);
   const fs::path dir = o.keep.empty() ? temporary.path() / "bundle" : fs::path(o.keep);
   write_bundle(c.files, dir);
-  Bundle b{fs::absolute(dir), c.options.name, c.target->name, {}, output_names(*c.graph)};
+  Bundle b{fs::absolute(dir), c.options.name, c.target->name, {}, output_names(*c.graph), {}, {}};
+  for (const Member& m : members_of(c.graph->inputs)) b.input_members.push_back(m.name);
+  for (const Member& m : members_of(c.graph->outputs)) b.output_members.push_back(m.name);
   execute(b, temporary.path(), inputs, o);
   return kExitOk;
 }

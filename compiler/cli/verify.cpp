@@ -125,7 +125,7 @@ Traced read_trace(const fs::path& path) {
 }
 
 const Value* root_of(const Value* v) {
-  while (v->producer && v->producer->op->is_view && !v->producer->epilogue) v = v->producer->inputs[0];
+  while (v->producer && is_view(*v->producer)) v = v->producer->inputs[0];
   return v;
 }
 

@@ -110,15 +110,16 @@ struct Arguments {
   int repeat = 0;
 };
 
-// Gives `text`, NAME=FILE or FILE, to its tensor.
+// Gives `text`, NAME=FILE or FILE, to its tensor. NAME is a member of the struct or a name of the model.
 inline bool assign(const std::vector<RunnerTensor>& tensors, std::vector<std::string>& files,
                    const std::string& text) {
-  for (std::size_t at = text.find('='); at != std::string::npos; at = text.find('=', at + 1))
-    for (std::size_t i = 0; i < tensors.size(); ++i)
-      if (text.compare(0, at, tensors[i].name) == 0 || text.compare(0, at, tensors[i].member) == 0) {
-        files[i] = text.substr(at + 1);
-        return true;
-      }
+  for (const bool member : {true, false})
+    for (std::size_t at = text.find('='); at != std::string::npos; at = text.find('=', at + 1))
+      for (std::size_t i = 0; i < tensors.size(); ++i)
+        if (text.compare(0, at, member ? tensors[i].member : tensors[i].name) == 0) {
+          files[i] = text.substr(at + 1);
+          return true;
+        }
   for (std::string& f : files)
     if (f.empty()) {
       f = text;

@@ -165,7 +165,7 @@ TEST(TensorFiles, DamagedFilesAreHarmless) {
   for (const std::string& original : originals)
     for (int k = 0; k < 20000; ++k) {
       std::string bytes = original;
-      for (uint32_t changes = 1 + random() % 4; changes > 0; --changes) {
+      for (uint32_t changes = 1 + random() % 4; changes > 0 && !bytes.empty(); --changes) {
         const size_t at = random() % bytes.size();
         switch (random() % 4) {
           case 0: bytes[at] = static_cast<char>(random()); break;
