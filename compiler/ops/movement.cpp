@@ -191,8 +191,9 @@ std::optional<StridedRead> read_slice(const Node& n, const Shape& in) {
   if (!starts) return std::nullopt;
   std::vector<Dim> axes(starts->size()), steps(starts->size(), Dim(1));
   for (size_t k = 0; k < axes.size(); ++k) axes[k] = Dim(static_cast<int64_t>(k));
+  const size_t own = n.epilogue ? n.anchor_inputs : n.inputs.size();  // operands of an epilogue follow
   for (size_t i : {size_t{3}, size_t{4}}) {
-    if (!n.input(i)) continue;
+    if (i >= own || !n.input(i)) continue;
     const auto given = contents(n.input(i));
     if (!given || !is_static(*given)) return std::nullopt;
     (i == 3 ? axes : steps) = *given;

@@ -81,7 +81,8 @@ class CustomRun : public testing::Test {
   write_tensor_pb(folder_ / "b.pb", b, "b");
   const auto file = [&](const char* name) { return (folder_ / name).string(); };
   execute_program(toolchain_for(target_, true), folder_ / "program",
-                  {"--in", file("x.pb"), "--in", file("b.pb"), "--out", file("y.pb"), "--out", file("z.pb")}, true);
+                  {"--in", file("x.pb"), "--in", file("b.pb"), "--out", file("y.pb"), "--out", file("z.pb")},
+                  true);
 }
 fs::path folder_;
 const Target& target_ = *find_target("host");
