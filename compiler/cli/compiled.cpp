@@ -40,6 +40,7 @@ std::string banner_command(const ModelOptions& o, const Target& target, const st
     s += " --const " + plain(path ? c.substr(0, equal + 1) + c.substr(slash + 1) : c);
   }
   if (o.weights != "embed") s += " --weights " + o.weights;
+  if (!o.custom_ops.empty()) s += " --custom-ops " + plain(fs::path(o.custom_ops).filename().string());
   if (o.exact) s += " --exact";
   if (o.trace) s += " --trace";
   return s;
@@ -96,6 +97,7 @@ Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool 
   if (o.threads != 1) throw UsageError("--threads: only 1 is supported so far");
   Compiled c;
   c.target = &target_of(o);
+  c.import = import;
   c.options.name = bundle_name(o);
   const PassHooks hooks = hooks_of(o);
   const int64_t max_ram = o.max_ram.empty() ? INT64_MAX : parse_size("--max-ram", o.max_ram);

@@ -13,6 +13,7 @@ namespace sinter {
 
 struct Compiled {
   const Target* target = nullptr;
+  ImportOptions import;             // keeps custom operators alive
   std::unique_ptr<Graph> imported;  // the model before any pass; only if asked for
   std::unique_ptr<Graph> graph;     // after all passes; the plan's layers point into it
   WeightStore weights;

@@ -10,6 +10,7 @@
 #include "cli/errors.h"
 #include "emit/printer.h"
 #include "ir/error.h"
+#include "ops/custom.h"
 #include "sinter/tensor_file.h"
 
 namespace sinter {
@@ -98,6 +99,8 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
   app.add_option("--max-stack", o.max_stack, "refuse if a run takes more stack (measured with g++)");
   app.add_option("--max-flash", o.max_flash,
                  "refuse if weights and code take more (measured with the compiler)");
+  app.add_option("--custom-ops", o.custom_ops,
+                 "operators of your own: a JSON file that names their C functions");
   app.add_flag("--exact", o.exact, "only optimisations that keep every rounding step of the model");
   app.add_flag("--trace", o.trace, "the compiled model calls back after each layer");
   app.add_option("--print-after", o.print_after, "print the graph after these passes")
@@ -190,6 +193,13 @@ std::vector<DeclaredInput> declared_inputs(const std::string& model, const std::
 ImportOptions import_options(const ModelOptions& o) {
   ImportOptions out;
   for (const std::string& d : o.dims) out.dims.push_back(parse_dim(d));
+  if (!o.custom_ops.empty()) {
+    // Shared with whoever copies the options, because graphs point into it.
+    auto ops = std::make_shared<CustomOps>(o.custom_ops);
+    out.custom_op = [ops](const std::string& domain, const std::string& name) {
+      return ops->find(domain, name);
+    };
+  }
   if (o.constants.empty()) return out;
   const std::vector<DeclaredInput> inputs = declared_inputs(o.model, out.dims);
   for (const std::string& c : o.constants) {

@@ -17,6 +17,7 @@ struct ModelOptions {
   std::string name;
   int threads = 1;
   std::string weights = "embed";
+  std::string custom_ops;                     // path; empty: none
   std::string max_ram, max_stack, max_flash;  // sizes as given; empty: no limit
   bool exact = false, trace = false;
   std::string stop_after;

@@ -5,8 +5,9 @@
 // with which order of axes. A layer is at fault if its output differs and none of its inputs does.
 //
 // Tolerance, for an element a and its reference b: |a - b| <= rtol * |b| + atol * (greatest |b| of the
-// tensor). NaN equals NaN; infinities and integers are exact, but for 8-bit ones, which may differ by one:
-// sums in another order round to another side.
+// tensor); 16-bit floats, which round after every operation here and once a layer there, have at least 0.02
+// (float16) or 0.1 (bfloat16) as rtol and atol. NaN equals NaN; infinities and integers are exact, but for
+// 8-bit ones, which may differ by one: sums in another order round to another side.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -57,6 +58,8 @@ Difference compare(const Tensor& got, const Tensor& want, const Options& o) {
     d.shape = fmt::format("{} instead of {}", type_text(got), type_text(want));
     return d;
   }
+  const double least = want.dtype() == DType::kF16 ? 0.02 : want.dtype() == DType::kBF16 ? 0.1 : 0.0;
+  const double rtol = std::max(o.rtol, least), atol = std::max(o.atol, least);
   double largest = 0;
   for (int64_t i = 0; i < want.size(); ++i)
     if (const double w = std::abs(want.real(i)); std::isfinite(w)) largest = std::max(largest, w);
@@ -69,7 +72,7 @@ Difference compare(const Tensor& got, const Tensor& want, const Options& o) {
       ratio =
           size_of(want.dtype()) == 1 && want.dtype() != DType::kBool && std::abs(g - w) <= 1 ? 1 : HUGE_VAL;
     else if (g != w)
-      ratio = std::abs(g - w) / (o.rtol * std::abs(w) + o.atol * largest);
+      ratio = std::abs(g - w) / (rtol * std::abs(w) + atol * largest);
     if (ratio > 1) ++d.count;
     if (ratio > d.ratio) d.ratio = ratio, d.at = i, d.got = g, d.want = w;
   }

@@ -108,6 +108,28 @@ TEST_F(Run, Pictures) {
   expect({"run", path("box.onnx"), "--in", path("bad.png")}, 2, "is no picture");
 }
 
+TEST_F(Run, OperatorsOfTheUser) {
+  put(path("twice.c"),
+      "#include \"twice_custom.h\"\n"
+      "int twice(const sinter_tensor* in, const sinter_tensor* out, const twice_attributes* a) {\n"
+      "  const float* x = (const float*)in[0].data; float* y = (float*)out[0].data;\n"
+      "  for (int64_t i = 0; i < in[0].dims[0]; ++i) y[i] = (float)a->factor * x[i];\n"
+      "  return x[0] < 0; }\n");
+  put(path("ops.json"),
+      R"json([{"domain": "my.ops", "op": "Twice", "inputs": ["x"], "outputs": ["y"], "attributes": {"factor": 2},
+           "shape": "same(0)", "dtype": "same(0)", "function": "twice", "sources": ["twice.c"]
+}])json");
+  save(parse_text("<ir_version: 8, opset_import: [\"\" : 17, \"my.ops\" : 1]>\n"
+                  "g (float[3] x) => (float[3] y) { y = my.ops.Twice<factor = 3>(x) }"),
+       path("m.onnx"));
+  write("x.npy", Tensor::of(std::vector<float>{1, 2, 4}, {3}));
+  expect({"run", path("m.onnx"), "--in", path("x.npy")}, 3, "(Twice)");
+  expect({"run", path("m.onnx"), "--in", path("x.npy"), "--custom-ops", path("ops.json")}, 0, ": 3 6 12");
+  write("x.npy", Tensor::of(std::vector<float>{-1, 2, 4}, {3}));
+  expect({"run", path("m.onnx"), "--in", path("x.npy"), "--custom-ops", path("ops.json")}, 6,
+         "a custom operator's function failed");
+}
+
 TEST_F(Run, Aarch64UnderQemu) {
   if (find_program("aarch64-linux-gnu-g++").empty() ||
       (find_program("qemu-aarch64-static").empty() && find_program("qemu-aarch64").empty()))
