@@ -47,10 +47,10 @@ struct Layer {
   std::vector<Parameter> parameters;
   std::string helpers;  // namespace-scope text before the function (templates named after the layer)
   std::string body;
-  std::vector<std::string> includes;  // runtime headers: "sinter/mac.h"
+  std::vector<std::string> includes;         // runtime headers: "sinter/mac.h"
   std::map<std::string, std::string> files;  // of the bundle, by name: what a custom operator brings along
-  bool can_fail = false;              // returns an int error code
-  double flops = 0;                   // multiply-accumulates count 2; at the bounds
+  bool can_fail = false;                     // returns an int error code
+  double flops = 0;                          // multiply-accumulates count 2; at the bounds
   // Inputs whose memory the first output may take over: element i is read no later than element i is written.
   std::vector<const Value*> may_overwrite;
 };

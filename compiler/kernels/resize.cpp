@@ -251,11 +251,14 @@ class Writer {
     const std::string n = inner_ ? w_.dim(axes_.back().extent) : "1";
     const bool vector = inner_ && t_ == DType::kF32 && epilogue_.has_vector() && w_.target.lanes > 1 &&
                         axes_.back().extent.hi() >= w_.target.lanes;
-    const bool whole = vector && axes_.back().extent.is_static() && axes_.back().extent.value() % w_.target.lanes == 0;
+    const bool whole =
+        vector && axes_.back().extent.is_static() && axes_.back().extent.value() % w_.target.lanes == 0;
     if (vector) {
       w_.include("sinter/math.h");
-      if (whole) w_.out.line("for (std::int64_t i = 0; i < {}; i += kLanes) {{", n);
-      else w_.out.line("std::int64_t i = 0;");
+      if (whole)
+        w_.out.line("for (std::int64_t i = 0; i < {}; i += kLanes) {{", n);
+      else
+        w_.out.line("std::int64_t i = 0;");
       if (!whole) w_.out.line("for (; i + kLanes <= {}; i += kLanes) {{", n);
       if (weighted_) {
         w_.out.line("f32v sum = mul(load(from[0] + i), splat(weight[0]));");

@@ -187,10 +187,14 @@ template <int N>
 using Int = std::integral_constant<int, N>;
 
 // The first `lanes` lanes, 1 to kLanes; a constant kLanes makes them load and store.
-SINTER_INLINE f32v load_lanes(const float* p, int lanes) { return lanes == kLanes ? load(p) : load_n(p, lanes); }
+SINTER_INLINE f32v load_lanes(const float* p, int lanes) {
+  return lanes == kLanes ? load(p) : load_n(p, lanes);
+}
 SINTER_INLINE void store_lanes(float* p, f32v v, int lanes) {
-  if (lanes == kLanes) store(p, v);
-  else store_n(p, v, lanes);
+  if (lanes == kLanes)
+    store(p, v);
+  else
+    store_n(p, v, lanes);
 }
 
 }  // namespace sinter::SINTER_ISA
