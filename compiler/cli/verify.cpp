@@ -5,9 +5,10 @@
 // with which order of axes. A layer is at fault if its output differs and none of its inputs does.
 //
 // Tolerance, for an element a and its reference b: |a - b| <= rtol * |b| + atol * (greatest |b| of the
-// tensor); 16-bit floats, which round after every operation here and once a layer there, have at least 0.02
-// (float16) or 0.1 (bfloat16) as rtol and atol. NaN equals NaN; infinities and integers are exact, but for
-// 8-bit ones, which may differ by one: sums in another order round to another side.
+// tensor); a model that computes in 16-bit floats, which round after every operation in its meaning and once
+// a layer in the built one, has at least 0.02 (float16) or 0.1 (bfloat16) as rtol and atol. NaN equals NaN;
+// infinities and integers are exact, but for 8-bit ones, which may differ by one: sums in another order round
+// to another side.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -58,8 +59,6 @@ Difference compare(const Tensor& got, const Tensor& want, const Options& o) {
     d.shape = fmt::format("{} instead of {}", type_text(got), type_text(want));
     return d;
   }
-  const double least = want.dtype() == DType::kF16 ? 0.02 : want.dtype() == DType::kBF16 ? 0.1 : 0.0;
-  const double rtol = std::max(o.rtol, least), atol = std::max(o.atol, least);
   double largest = 0;
   for (int64_t i = 0; i < want.size(); ++i)
     if (const double w = std::abs(want.real(i)); std::isfinite(w)) largest = std::max(largest, w);
@@ -72,7 +71,7 @@ Difference compare(const Tensor& got, const Tensor& want, const Options& o) {
       ratio =
           size_of(want.dtype()) == 1 && want.dtype() != DType::kBool && std::abs(g - w) <= 1 ? 1 : HUGE_VAL;
     else if (g != w)
-      ratio = std::abs(g - w) / (rtol * std::abs(w) + atol * largest);
+      ratio = std::abs(g - w) / (o.rtol * std::abs(w) + o.atol * largest);
     if (ratio > 1) ++d.count;
     if (ratio > d.ratio) d.ratio = ratio, d.at = i, d.got = g, d.want = w;
   }
@@ -252,14 +251,25 @@ bool same_shapes(const Case& a, const Case& b) {
   return true;
 }
 
+void widen_tolerance(Options& o, const Graph& g) {
+  double least = 0;
+  for (const auto& v : g.values) {
+    if (v->type.dtype == DType::kF16) least = std::max(least, 0.02);
+    if (v->type.dtype == DType::kBF16) least = std::max(least, 0.1);
+  }
+  o.rtol = std::max(o.rtol, least);
+  o.atol = std::max(o.atol, least);
+}
+
 // Builds the model for the cases' shapes and checks each of them.
-bool verify_group(const Options& o, ImportOptions import, const std::vector<DeclaredInput>& declared,
+bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInput>& declared,
                   const std::vector<const Case*>& cases, bool shapes_from_data) {
   for (size_t i = 0; i < declared.size() && shapes_from_data; ++i)
     import.input_shapes[declared[i].name] = cases[0]->inputs[i].shape();
   ModelOptions traced_options = o;
   traced_options.trace = true;
   const Compiled c = compile_model(traced_options, import, true);
+  widen_tolerance(o, *c.imported);
   const TemporaryFolder folder;
   const fs::path dir = folder.path() / "bundle", program = folder.path() / "program";
   write_bundle(c.files, dir);
