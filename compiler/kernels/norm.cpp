@@ -360,6 +360,21 @@ class Writer {
 
   // --- columns: [outer][count][inner], statistics over the middle
 
+  // Opens a loop over blocks of k and one over k in the block, with sums part[]: a single chain of floats
+  // over a whole picture (800 x 800 pixels) would lose three digits.
+  void open_blocks(const std::string& n) {
+    constexpr int kBlock = 256;
+    w_.include("sinter/dims.h");
+    w_.out.line("for (std::int64_t k0 = 0; k0 < {0}; k0 += {1}) {{", n, kBlock);
+    w_.out.line("const std::int64_t k1 = sinter::min_of({}, k0 + {});",
+                n.find_first_not_of("0123456789") == std::string::npos ? "std::int64_t{" + n + "}" : n,
+                kBlock);
+    w_.out.line("f32v part[kVectors];");
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int v = 0; v < kVectors; ++v) part[v] = zero();");
+    w_.out.line("for (std::int64_t k = k0; k < k1; ++k) {{");
+  }
+
   void columns() {
     const size_t first = first_reduced(), last = size() - 1;
     std::vector<std::string> index(size(), "0");
@@ -380,20 +395,23 @@ class Writer {
     const std::string e = fmt::format("load_lanes(from + {} + v * kLanes, lanes)", times("k", stride));
     if (subtracts(norm_.factor)) {
       each("mean[v] = zero();");
-      w_.out.put(loop_text("k", n));
-      each(fmt::format("mean[v] = add(mean[v], {});", e));
+      open_blocks(n);
+      each(fmt::format("part[v] = add(part[v], {});", e));
+      w_.out.line("}}");
+      each("mean[v] = add(mean[v], part[v]);");
       w_.out.line("}}");
       each(fmt::format("mean[v] = div(mean[v], splat({}));", number(count_)));
     }
     each("squares[v] = zero();");
     const std::string deviation = subtracts(norm_.factor) ? fmt::format("sub({}, mean[v])", e) : e;
-    w_.out.put(loop_text("k", n));
+    open_blocks(n);
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int v = 0; v < kVectors; ++v) {{");
     w_.out.line("const f32v d = {};", deviation);
-    w_.out.line("squares[v] = {};",
-                norm_.factor == Factor::kL1 ? "add(squares[v], abs(d))" : "fma(d, d, squares[v])");
+    w_.out.line("part[v] = {};", norm_.factor == Factor::kL1 ? "add(part[v], abs(d))" : "fma(d, d, part[v])");
     w_.out.line("}}");
+    w_.out.line("}}");
+    each("squares[v] = add(squares[v], part[v]);");
     w_.out.line("}}");
     each("factor[v] = " + vector_factor() + ";");
     open_axes(first, last, index, k);
