@@ -11,6 +11,7 @@
 #define SINTER_TEST_PASTE(a, b) a##b
 #define SINTER_TEST_NAMESPACE(isa) SINTER_TEST_PASTE(coexist_, isa)
 
+// clang-format off: it takes the macro in the namespace's name for a function
 namespace SINTER_TEST_NAMESPACE(SINTER_ISA) {
 
   namespace isa = sinter::SINTER_ISA;
@@ -23,6 +24,6 @@ namespace SINTER_TEST_NAMESPACE(SINTER_ISA) {
     for (; i < n; i++) isa::store(y + i, body(isa::load<float>(x + i), isa::load<float>(w + i)));
   }
 
-}  // namespace )
+}  // namespace
 
 #include "sinter/simd_end.h"
