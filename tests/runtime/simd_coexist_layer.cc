@@ -11,7 +11,8 @@
 #define SINTER_TEST_PASTE(a, b) a##b
 #define SINTER_TEST_NAMESPACE(isa) SINTER_TEST_PASTE(coexist_, isa)
 
-// clang-format off: it takes the macro in the namespace's name for a function
+// The formatter takes the macro in the name of the namespace for a function.
+// clang-format off
 namespace SINTER_TEST_NAMESPACE(SINTER_ISA) {
 
   namespace isa = sinter::SINTER_ISA;
