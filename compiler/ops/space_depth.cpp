@@ -30,6 +30,7 @@ void infer_depth_to_space(Inference& x) {
 
 void infer_space_to_depth(Inference& x) {
   const Attributes& a = x.attributes();
+  x.require(a.text("mode", "DCR") == "DCR", "only the order DCR of channels is supported");
   const int64_t b = block_of(x);
   Shape s = spatial_of(a, x.shape(0));
   for (Dim& d : s) {
