@@ -27,6 +27,7 @@
 #include "cli/process.h"
 #include "ir/error.h"
 #include "ops/op.h"
+#include "plan/plan.h"
 
 namespace sinter {
 namespace {
@@ -124,11 +125,6 @@ Traced read_trace(const fs::path& path) {
     traced[{head[0], name}] = std::move(t);
   }
   return traced;
-}
-
-const Value* root_of(const Value* v) {
-  while (v->producer && is_view(*v->producer)) v = v->producer->inputs[0];
-  return v;
 }
 
 std::vector<int64_t> inverse(const std::vector<int64_t>& perm) {

@@ -219,7 +219,7 @@ class Code {
     for (const Member& m : outputs_) p_.line("if (out->{} == nullptr) return {}_E_NULL;", m.name, up);
     p_.line("if (reinterpret_cast<std::uintptr_t>(arena) % 64 != 0) return {}_E_ALIGN;", up);
     dims();
-    checks(false);
+    checks();
     const bool uses_arena = plan_.arena_bytes > 0;
     if (uses_arena) p_.line("unsigned char* const a = static_cast<unsigned char*>(arena);");
     if (has_weights)
@@ -289,7 +289,7 @@ class Code {
   }
 
   // Equalities that inference could not prove, as soon as all their symbols are known.
-  void checks(bool) {
+  void checks() {
     for (size_t i = 0; i < g_.checks.size(); ++i) {
       const Check& c = g_.checks[i];
       if (checked_.count(i) || !known(c.a) || !known(c.b)) continue;
@@ -318,7 +318,7 @@ class Code {
       p_.line("if ({0} < 0 || {0} > {1}) return {2}_E_CAPACITY;", variable(*s), s->range.hi, upper(o_.name));
       defined_.insert(s.get());
     }
-    if (!counts.empty()) checks(true);
+    if (!counts.empty()) checks();
     if (o_.trace) trace_call(i);
   }
 

@@ -9,20 +9,9 @@ Epilogue::Epilogue(LayerWriter& w, const Shape& out_shape)
   const Node& n = w.node;
   if (!n.epilogue) return;
   SINTER_CHECK(n.outputs[0]->type.shape == out_shape, "an epilogue must not enlarge its anchor's result");
-  std::vector<int> number(n.inputs.size(), -1);
-  expr_ = rewrite_leaves(n.epilogue, [&](const Expr& leaf) -> ExprPtr {
-    if (leaf.kind != Expr::Kind::kOperand) return nullptr;
-    const size_t k = static_cast<size_t>(leaf.operand);
-    const Value* v = n.inputs[k];
-    if (v->data && v->data->size() == 1)
-      return is_float(v->type.dtype) ? Expr::constant(v->data->real(0), v->type.dtype)
-                                     : Expr::constant_integer(v->data->integer(0), v->type.dtype);
-    if (number[k] < 0) {
-      number[k] = static_cast<int>(operands_.size());
-      operands_.push_back(broadcast(w, w.input(k), v->type, out_shape));
-    }
-    return Expr::input(number[k], leaf.dtype);
-  });
+  Numbered numbered = number_operands(w, n.epilogue, out_shape);
+  expr_ = std::move(numbered.value);
+  operands_ = std::move(numbered.operands);
   w.include("sinter/math.h");
 }
 

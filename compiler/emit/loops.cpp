@@ -28,6 +28,27 @@ Strided broadcast(LayerWriter& w, const std::string& pointer, const TensorType& 
   return s;
 }
 
+Numbered number_operands(LayerWriter& w, const ExprPtr& value, const Shape& space) {
+  const Node& n = w.node;
+  Numbered out;
+  std::vector<int> number(n.inputs.size(), -1);
+  out.value = rewrite_leaves(value, [&](const Expr& leaf) -> ExprPtr {
+    if (leaf.kind != Expr::Kind::kOperand) return nullptr;
+    const size_t k = static_cast<size_t>(leaf.operand);
+    const Value* v = n.inputs[k];
+    if (v->data && v->data->size() == 1)
+      return is_float(v->type.dtype) ? Expr::constant(v->data->real(0), v->type.dtype)
+                                     : Expr::constant_integer(v->data->integer(0), v->type.dtype);
+    if (number[k] < 0) {
+      number[k] = static_cast<int>(out.operands.size());
+      out.operands.push_back(broadcast(w, w.input(k), v->type, space));
+      out.inputs.push_back(k);
+    }
+    return Expr::input(number[k], leaf.dtype);
+  });
+  return out;
+}
+
 namespace {
 
 struct Axis {

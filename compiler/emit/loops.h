@@ -27,6 +27,15 @@ Strided broadcast(LayerWriter& w, const std::string& pointer, const TensorType& 
 // Row-major strides of `shape`.
 std::vector<Dim> dim_strides(const Shape& shape);
 
+// The operands that `value` reads of w.node's inputs, as walked over `space`, numbered densely: the result
+// refers to operands[k] as Expr::input(k). Constants of one element become literals.
+struct Numbered {
+  ExprPtr value;
+  std::vector<Strided> operands;
+  std::vector<size_t> inputs;  // which input each operand is
+};
+Numbered number_operands(LayerWriter& w, const ExprPtr& value, const Shape& space);
+
 // for every index of `space`: out[..] = value(operands[..]); `value` refers to operand k as Expr::input(k).
 void emit_loops(LayerWriter& w, const Shape& space, const ExprPtr& value, const Strided& out,
                 const std::vector<Strided>& operands);

@@ -28,29 +28,17 @@ void emit(LayerWriter& w) {
       args.push_back(n.inputs[i] ? Expr::input(static_cast<int>(i), n.inputs[i]->type.dtype) : nullptr);
     e = n.op->expr(n, args);
   }
-  // Operands that the expression reads, numbered densely for the nest; constants of one element become
-  // literals.
-  std::vector<Strided> operands;
-  std::vector<int> number(n.inputs.size(), -1);
-  e = rewrite_leaves(e, [&](const Expr& leaf) -> ExprPtr {
-    if (leaf.kind != Expr::Kind::kOperand) return nullptr;
-    const size_t k = static_cast<size_t>(leaf.operand);
+  Numbered numbered = number_operands(w, e, type.shape);
+  e = numbered.value;
+  for (size_t k : numbered.inputs) {
     const Value* v = n.inputs[k];
-    if (v->data && v->data->size() == 1)
-      return is_float(v->type.dtype) ? Expr::constant(v->data->real(0), v->type.dtype)
-                                     : Expr::constant_integer(v->data->integer(0), v->type.dtype);
-    if (number[k] < 0) {
-      number[k] = static_cast<int>(operands.size());
-      operands.push_back(broadcast(w, w.input(k), v->type, type.shape));
-      if (!v->data && v->type.shape == type.shape && size_of(v->type.dtype) == size_of(type.dtype))
-        w.may_overwrite(k);
-    }
-    return Expr::input(number[k], leaf.dtype);
-  });
+    if (!v->data && v->type.shape == type.shape && size_of(v->type.dtype) == size_of(type.dtype))
+      w.may_overwrite(k);
+  }
   const Strided out{w.output(0), type.dtype, Dim(0), dim_strides(type.shape), {}};
   w.summary(text(*e));
   w.flops(product(type.shape) * Dim(node_count(*e)));
-  emit_loops(w, type.shape, e, out, operands);
+  emit_loops(w, type.shape, e, out, numbered.operands);
 }
 
 }  // namespace

@@ -19,13 +19,12 @@ bool is_view(const Node& n) {
   return !target || target->data || !target->elements.empty();
 }
 
-namespace {
-
-// The Value whose bytes a chain of views shows.
 const Value* root_of(const Value* v) {
   while (v->producer && is_view(*v->producer)) v = v->producer->inputs[0];
   return v;
 }
+
+namespace {
 
 int64_t bound_bytes(const Value& v) {
   const Dim count = product(v.type.shape);

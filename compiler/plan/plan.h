@@ -32,6 +32,8 @@ struct Plan {
 
 // Whether the node's output is its first input's bytes, so that it needs no layer and no memory.
 bool is_view(const Node&);
+// The Value whose bytes a chain of views shows.
+const Value* root_of(const Value*);
 // Makes sure that every graph output is written by a layer of its own: inserts copies where an output is a
 // graph input, a constant, another output, or a view of one of those.
 void separate_outputs(Graph&);

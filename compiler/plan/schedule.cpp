@@ -25,7 +25,7 @@ class Scheduler {
       const Node& n = *g.nodes[i];
       collect(n, reads_[i]);
       for (const Value* v : n.outputs)
-        if (v && root(v) == v) makes_[i].push_back(v);
+        if (v && root_of(v) == v) makes_[i].push_back(v);
       for (const Value* v : reads_[i]) ++readers_[v];
     }
   }
@@ -91,14 +91,10 @@ class Scheduler {
   }
 
  private:
-  static const Value* root(const Value* v) {
-    while (v->producer && is_view(*v->producer)) v = v->producer->inputs[0];
-    return v;
-  }
   // Roots of all that a node and its bodies read, each once.
   void collect(const Node& n, std::vector<const Value*>& out) const {
     for (const Value* v : n.inputs)
-      if (v && std::find(out.begin(), out.end(), root(v)) == out.end()) out.push_back(root(v));
+      if (v && std::find(out.begin(), out.end(), root_of(v)) == out.end()) out.push_back(root_of(v));
     for (const auto& b : n.bodies)
       for (const auto& inner : b->nodes) collect(*inner, out);
   }

@@ -8,11 +8,6 @@
 namespace sinter {
 namespace {
 
-// Through Reshape and its like only.
-const Value* shown(const Value* v) {
-  while (v->producer && is_view(*v->producer)) v = v->producer->inputs[0];
-  return v;
-}
 std::set<const Value*> fixed_values(const Graph& g) {
   std::set<const Value*> fixed;
   for (const Value* v : g.outputs)
@@ -67,21 +62,21 @@ class Membership {
     for (const auto& n : g.nodes)
       if (is_stack(*n))
         for (const Value* v : n->inputs)
-          if (can_move(*n, v)) home_.try_emplace(shown(v), n.get());
+          if (can_move(*n, v)) home_.try_emplace(root_of(v), n.get());
   }
   // Whether input i of `n` is written in place.
   bool is_member(const Node& n, size_t i) const {
-    const Value* root = shown(n.inputs[i]);
+    const Value* root = root_of(n.inputs[i]);
     auto it = home_.find(root);
     if (it == home_.end() || it->second != &n) return false;
     for (size_t k = 0; k < i; ++k)
-      if (shown(n.inputs[k]) == root) return false;  // the same tensor twice: one of them is a copy
+      if (root_of(n.inputs[k]) == root) return false;  // the same tensor twice: one of them is a copy
     return true;
   }
 
  private:
   bool can_move(const Node& concat, const Value* v) const {
-    const Value* root = shown(v);
+    const Value* root = root_of(v);
     if (!root->producer || root->data || fixed_.count(root) ||
         root->type.dtype != concat.outputs[0]->type.dtype)
       return false;
@@ -113,7 +108,7 @@ Views::Views(const Graph& g) : fixed_(fixed_values(g)) {
 }
 
 void Views::find_parts(const Node& n) {
-  if (n.epilogue || !n.inputs[0] || n.inputs[0]->data || shown(n.inputs[0])->data) return;
+  if (n.epilogue || !n.inputs[0] || n.inputs[0]->data || root_of(n.inputs[0])->data) return;
   std::vector<std::pair<const Value*, View>> found;
   for (size_t i = 0; i < n.outputs.size(); ++i) {
     const Value* out = n.outputs[i];
@@ -132,7 +127,7 @@ void Views::find_parts(const Node& n) {
 void Views::find_members(const Node& n) {
   Dim at(0);
   for (const Value* v : n.inputs) {
-    views_[shown(v)] = {n.outputs[0], at, true};
+    views_[root_of(v)] = {n.outputs[0], at, true};
     at = at + product(v->type.shape);
   }
   without_layer_.insert(&n);
