@@ -62,7 +62,7 @@ void emit_conv(LayerWriter& w) {
   const Dim group_in = exact_div(in_channels, Dim(groups)), group_out = exact_div(out_channels, Dim(groups));
   w.include("sinter/dims.h");
   w.include("sinter/scalar.h");
-  w.flops(product(transposed ? xs : ys) * product(ws) * Dim(2));
+  w.flops(exact_div(product(transposed ? xs : ys) * product(ws) * Dim(2), ws[0]));
   const std::string x = w.input(0), k = w.input(1), b = n.anchor_inputs > 2 && n.inputs[2] ? w.input(2) : "";
   const Epilogue e(w, ys);
   w.summary(fmt::format("{} of {} as plain loops{}", n.op->name, name_of(t), e.summary()));

@@ -13,6 +13,8 @@ const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> table = {
       {"fold_constants", "Computes what depends on constants and known shapes only.",
        "first: every later pass asks for constants", fold_constants},
+      {"widen_floats", "Computes in float32 what the model computes in 16-bit floats; --exact: not.",
+       "before every pass that multiplies weights, which then round once only", widen_floats},
       {"remove_identity",
        "Removes nodes that change nothing and merges chains of Reshapes and of Transposes.",
        "early: they stand between nodes that belong together", remove_identity},

@@ -65,6 +65,19 @@ const Proof kProofs[] = {
      "(float[N,4] x, float[4] w_a) => (float[N,4] y, float[N,4] z)",
      "a = Add(x, w_a)  b = Add(x, w_a)  c = Relu(a)  d = Sigmoid(b)  y = Mul(c, d)  dead = Relu(x)  z = "
      "Mul(c, d)"},
+    // ---- widen_floats
+    {"widen_layers",
+     {"widen_floats", "remove_identity"},
+     "(float16[N,2,4,4] x, float16[3,2,3,3] w_k, float16[3,1,1] w_b) => (float16[N,3] y, float16[N,3,4,4] a, "
+     "bool[N,3,4,4] z)",
+     "t = Identity(x)  c = Conv<pads = [1, 1, 1, 1]>(t, w_k)  a = Add(c, w_b)  r = Relu(a)"
+     "f = Cast<to = 1>(r)  h = Cast<to = 10>(f)  z = IsNaN(h)  m = GlobalAveragePool(r)  "
+     "s = Constant<value = int64[2] {0, -1}>()  y = Reshape(m, s)",
+     2e-3},
+    {"widen_leaves_movement",
+     {"widen_floats"},
+     "(float16[N,2,4] x) => (float16[N,4,2] y, float[N,2,4] z)",
+     "y = Transpose<perm = [0, 2, 1]>(x)  z = Cast<to = 1>(x)"},
     // ---- fuse_layernorm
     {"layernorm",
      {"fuse_layernorm"},
