@@ -22,8 +22,12 @@ TEST(Driver, StopsSkipsPrintsAndTimes) {
   hooks.print = [&](const std::string& s) { printed += s; };
   hooks.after = [&](const Pass& p, const Graph&) { ran.push_back(p.name); };
   run_passes(*g, {}, hooks);
-  EXPECT_EQ(ran, (std::vector<std::string>{"fold_constants", "remove_identity", "fuse_layernorm",
-                                           "lower_composites", "fold_batchnorm"}));
+  std::vector<std::string> want;  // the table to the stop, without what is skipped
+  for (const Pass& p : all_passes()) {
+    if (std::string_view(p.name) != "merge_common") want.push_back(p.name);
+    if (p.name == hooks.stop_after) break;
+  }
+  EXPECT_EQ(ran, want);
   EXPECT_NE(printed.find("-- after fold_constants\ngraph"), std::string::npos);
   EXPECT_NE(printed.find("fold_batchnorm "), std::string::npos);
   EXPECT_NE(printed.find(" ms "), std::string::npos);
