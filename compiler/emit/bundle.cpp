@@ -8,6 +8,7 @@
 
 #include "emit/code.h"
 #include "ir/error.h"
+#include "plan/views.h"
 
 namespace sinter {
 
@@ -159,6 +160,7 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
       t["member"] = m.name;  // in NAME_inputs or NAME_outputs
       j[input ? "inputs" : "outputs"].push_back(t);
     }
+  const Views views(g);
   j["layers"] = ordered_json::array();
   for (size_t i = 0; i < plan.layers.size(); ++i) {
     const Layer& l = plan.layers[i];
@@ -180,6 +182,9 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
       t["where"] = where[static_cast<int>(it->second.kind)];
       if (it->second.kind == Place::Kind::kArena) t["offset"] = it->second.offset;
       t["bytes"] = max_bytes(*q.value);
+      // A view, or a part of a Concat: its bytes are some of this tensor's.
+      if (const Value* host = views.host(q.value); host != q.value)
+        t["inside"] = {{"name", host->name}, {"bytes", max_bytes(*host)}};
       e["tensors"].push_back(t);
     }
     j["layers"].push_back(e);
