@@ -24,6 +24,8 @@ std::string bytes_text(int64_t n) {
   return fmt::format("{:.1f} M", static_cast<double>(n) / 1e6);
 }
 
+constexpr int64_t kMost = int64_t{1} << 31;  // of a count without a bound of its own
+
 class Code {
  public:
   Code(const Graph& g, const Plan& plan, const Target& target, const BundleOptions& o)
@@ -219,6 +221,9 @@ class Code {
     for (const Member& m : outputs_) p_.line("if (out->{} == nullptr) return {}_E_NULL;", m.name, up);
     p_.line("if (reinterpret_cast<std::uintptr_t>(arena) % 64 != 0) return {}_E_ALIGN;", up);
     dims();
+    for (const ElementCheck& c : g_.element_checks)
+      p_.line("if (in->{}[{}] != {}) return {}_E_DIM;  // an output's declared shape says so", inputs_[c.input].name,
+              c.element, c.value, up);
     checks();
     const bool uses_arena = plan_.arena_bytes > 0;
     if (uses_arena) p_.line("unsigned char* const a = static_cast<unsigned char*>(arena);");
@@ -315,7 +320,8 @@ class Code {
     else
       p_.line("{};{}", text, shared_[i] == i ? "" : "  // " + l.function);
     for (const SymbolPtr& s : counts) {
-      p_.line("if ({0} < 0 || {0} > {1}) return {2}_E_CAPACITY;", variable(*s), s->range.hi, upper(o_.name));
+      p_.line("if ({0} < {1} || {0} > {2}) return {3}_E_CAPACITY;", variable(*s), std::max(s->range.lo, -kMost),
+              std::min(s->range.hi, kMost), upper(o_.name));
       defined_.insert(s.get());
     }
     if (!counts.empty()) checks();

@@ -37,10 +37,19 @@ struct Scope {
   std::unordered_set<std::string> awaited;  // in `values`, and some node is still to make it
 };
 
+// What declared shapes tell of operands that are run-time inputs (operands.cpp): the elements of inputs.
+struct Learned {
+  std::map<std::string, std::map<size_t, int64_t>> elements;  // by input's name
+  bool final = false;  // nothing more to learn: declared extents are taken, and checked when the model runs
+};
+
 class Importer {
  public:
-  Importer(const onnx::ModelProto& model, std::filesystem::path folder, const ImportOptions& options);
+  Importer(const onnx::ModelProto& model, std::filesystem::path folder, const ImportOptions& options,
+           const Learned& learned = {});
   std::unique_ptr<Graph> run();
+  // After run(): adds to `learned` what this import has found; whether another import would use it.
+  bool learn(Learned& learned) const;
 
  private:
   static constexpr int kMaxDepth = 32;
@@ -61,6 +70,12 @@ class Importer {
   void check_options();
   void add_outputs(Scope& scope);
   void check_output(const onnx::ValueInfoProto& info, const Value& value);
+
+  // operands.cpp
+  void find_extent_operands();
+  Value* reveal(Value* input);
+  void read_declarations();
+  void adopt(Graph& graph, Node& node);
 
   // nodes.cpp
   void declare_initializers(Scope& scope, const onnx::GraphProto& graph);
@@ -111,6 +126,16 @@ class Importer {
   std::set<std::string> dim_options_used_;
   std::map<std::string, Dim> named_dims_;    // dim_param -> its one Dim
   std::vector<std::string> free_dim_names_;  // for messages
+  Learned learned_;
+  std::set<std::string> extent_operands_;  // inputs whose elements decide extents
+  std::set<std::string> signed_operands_;  // those of them that may hold negative numbers
+  struct Revealed {
+    std::string input;
+    size_t element = 0;
+  };
+  std::map<SymbolPtr, Revealed> revealed_;
+  std::map<std::string, Shape> declared_;  // of the main graph's values, where static; -1: an open extent
+  std::vector<std::pair<Shape, Shape>> typed_;  // inferred, declared: for learn()
   // What stands for a sequence: a Value without type or producer, and the elements.
   std::map<const Value*, std::vector<Value*>> sequences_;
   int64_t node_count_ = 0;

@@ -10,8 +10,13 @@ namespace sinter {
 using onnx::GraphProto;
 using onnx::ValueInfoProto;
 
-Importer::Importer(const onnx::ModelProto& model, std::filesystem::path folder, const ImportOptions& options)
-    : model_(model), folder_(std::move(folder)), options_(options), graph_(std::make_unique<Graph>()) {}
+Importer::Importer(const onnx::ModelProto& model, std::filesystem::path folder, const ImportOptions& options,
+                   const Learned& learned)
+    : model_(model),
+      folder_(std::move(folder)),
+      options_(options),
+      graph_(std::make_unique<Graph>()),
+      learned_(learned) {}
 
 void Importer::problem(std::string text) {
   if (++problem_count_ <= kMaxProblems) problems_.push_back(std::move(text));
@@ -58,6 +63,8 @@ std::unique_ptr<Graph> Importer::run() {
   graph_->name = model_.graph().name();
   try {
     declare_initializers(scope, model_.graph());
+    find_extent_operands();
+    read_declarations();
     add_inputs(scope);
     std::vector<std::string> wanted;
     for (const ValueInfoProto& o : model_.graph().output()) wanted.push_back(o.name());
@@ -218,7 +225,7 @@ void Importer::add_input(Scope& scope, const ValueInfoProto& info) {
     Value* v = graph_->add_value(name, std::move(type));
     v->origin = v->name;
     graph_->inputs.push_back(v);
-    scope.values.emplace(name, v);
+    scope.values.emplace(name, extent_operands_.count(name) ? reveal(v) : v);
     return;
   }
   const Tensor& t = constant->second;

@@ -405,6 +405,7 @@ bool Importer::try_infer(Graph& g, Node& node) {
   if (speculative_ == 0) {
     if (problem_count_ && !node.bodies.empty()) return false;  // bodies may be broken
     infer(g, node);
+    adopt(g, node);
     return true;
   }
   if (!speculate_ && !constant) return false;

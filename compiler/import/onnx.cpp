@@ -52,8 +52,13 @@ Model model_of(const onnx::ModelProto& proto, const fs::path& folder, const Impo
   Model m;
   m.producer = proto.producer_name();
   m.ir_version = proto.ir_version();
-  m.graph = Importer(proto, folder, options).run();
-  return m;
+  // Operands that are run-time inputs may be told by declared shapes: what one import learns, the next uses.
+  Learned learned;
+  for (;;) {
+    Importer importer(proto, folder, options, learned);
+    m.graph = importer.run();
+    if (learned.final || !importer.learn(learned)) return m;
+  }
 }
 
 }  // namespace

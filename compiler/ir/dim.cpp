@@ -423,7 +423,8 @@ std::string text(const Shape& shape) {
   return s + "]";
 }
 
-SymbolPtr Symbols::fresh(std::string name, Interval range, std::string origin, bool from_data, int64_t step) {
+SymbolPtr Symbols::fresh(std::string name, Interval range, std::string origin, bool from_data, int64_t step,
+                         bool learnable) {
   std::string clean;
   for (char c : name.substr(0, 40))
     clean += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
@@ -441,6 +442,7 @@ SymbolPtr Symbols::fresh(std::string name, Interval range, std::string origin, b
   s->origin = std::move(origin);
   s->index = static_cast<int>(all_.size());
   s->from_data = from_data;
+  s->learnable = learnable;
   all_.push_back(s);
   return s;
 }

@@ -31,6 +31,9 @@ struct Symbol {
   std::string origin;      // for messages: `input "x" axis 0`
   int index = 0;           // order of creation; a valid order of evaluation
   bool from_data = false;  // set by a layer at run time, not by the caller's dims
+  // An operand's contents decide it (the shape of an Expand, the axes of a Squeeze): what the model declares
+  // of its outputs may tell the value before the run does.
+  bool learnable = false;
 };
 using SymbolPtr = std::shared_ptr<const Symbol>;
 
@@ -93,7 +96,7 @@ class Symbols {
  public:
   // A new symbol; an id that is taken gets a number behind it.
   SymbolPtr fresh(std::string name, Interval range, std::string origin, bool from_data = false,
-                  int64_t step = 1);
+                  int64_t step = 1, bool learnable = false);
   SymbolPtr find(const std::string& name) const;  // the first of that name; null where there is none
   const std::vector<SymbolPtr>& all() const { return all_; }
 

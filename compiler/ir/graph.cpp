@@ -263,6 +263,7 @@ std::unique_ptr<Graph> Graph::clone() const {
     out->name = g.name;
     out->symbols = g.symbols;
     out->checks = g.checks;
+    out->element_checks = g.element_checks;
     out->taken_ = g.taken_;
     for (const auto& v : g.values) {
       auto c = std::make_unique<Value>(*v);

@@ -91,6 +91,14 @@ struct Check {
   std::string why;      // `"/Add_3" (Add): axis 2`
 };
 
+// Element `element` of a graph input has this value in every run: what is declared of the outputs says so. The
+// generated code compares.
+struct ElementCheck {
+  size_t input = 0;  // of Graph::inputs
+  size_t element = 0;
+  int64_t value = 0;
+};
+
 struct Graph {
   std::string name;
   std::shared_ptr<Symbols> symbols = std::make_shared<Symbols>();
@@ -98,6 +106,7 @@ struct Graph {
   std::vector<std::unique_ptr<Node>> nodes;  // topologically sorted
   std::vector<Value*> inputs, outputs;
   std::vector<Check> checks;
+  std::vector<ElementCheck> element_checks;
   Graph* parent = nullptr;  // the graph around a body
 
   Graph() = default;

@@ -98,6 +98,11 @@ Dim Inference::count(const std::string& what, const Dim& at_most) {
                            fmt::format("{} of {}", what, label(node)), true));
 }
 
+Dim Inference::operand_extent(const std::string& what, const Dim& at_most) {
+  return Dim(symbols.fresh(fmt::format("{}_{}", node.name, what), {0, at_most.hi()},
+                           fmt::format("{} of {}", what, label(node)), true, 1, true));
+}
+
 void Inference::fail(const std::string& why) const { refuse_node(node, why); }
 
 namespace {
@@ -252,8 +257,10 @@ void infer_facts(Inference& x) {
   }
   for (size_t i = 0; i < x.out.size(); ++i) {
     if (!x.out[i].present) continue;
-    for (const Dim& d : x.out[i].type.shape)
+    for (const Dim& d : x.out[i].type.shape) {
       if (d.hi() < 0) x.fail(fmt::format("output {} has the negative extent {}", i, d.text()));
+      if (d.lo() == -Interval::kUnbounded) x.require_equal(max(d, 0), d, fmt::format("output {} is an extent", i));
+    }
     if (x.out[i].type.shape.size() > 12) x.fail("more than 12 axes");
     if (x.out[i].type.dtype == DType::kUndefined) x.fail(fmt::format("output {} has no type", i));
   }

@@ -79,8 +79,10 @@ bool run_everywhere(const Pass& pass, Graph& g, const PassOptions& options) {
 }
 
 void collect_live_symbols(const Graph& g, std::vector<SymbolPtr>& live) {
-  for (const auto& v : g.values)
+  for (const auto& v : g.values) {
     for (const Dim& d : v->type.shape) d.collect_symbols(live);
+    for (const Dim& d : v->elements) d.collect_symbols(live);
+  }
   for (const auto& n : g.nodes)
     for (const auto& b : n->bodies) collect_live_symbols(*b, live);
 }

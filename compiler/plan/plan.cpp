@@ -35,6 +35,8 @@ int64_t bound_bytes(const Value& v) {
     for (const SymbolPtr& s : symbols)
       if (s->range.hi == Interval::kUnbounded) {
         who += fmt::format("{}{} ({})", who.empty() ? "" : ", ", sinter::quoted(s->name), s->origin);
+        if (option.empty() && s->learnable)
+          option = "; declare the shapes of the model's outputs, or give the operand with --const";
         if (option.empty() && !s->from_data)
           option = fmt::format("; give --dim \"{}<=MAX\" or --dim {}=VALUE", s->name, s->name);
       }

@@ -1,0 +1,183 @@
+// Operands that decide extents (the shape of an Expand, the pads of a Pad) and are run-time inputs.
+//
+// The elements of such an input become symbols ("sinter.reveal" reads them when the model runs), so that
+// shapes are expressions of them like of any other unknown. What bounds them is the model's own declaration
+// of its outputs: where an inferred extent is a linear expression of one element and the declared one is a
+// number, the element is that number. A second import takes it as known; the generated code compares it with
+// what it is given (Graph::element_checks). Declared extents of what can't be solved that way are taken in the
+// last import, and checked as well.
+#include <algorithm>
+#include <array>
+#include <deque>
+
+#include "import/importer.h"
+#include "ir/error.h"
+
+namespace sinter {
+
+namespace {
+
+constexpr int64_t kMostElements = 16;
+constexpr int64_t kMostMagnitude = int64_t{1} << 31;
+
+struct ExtentOperand {
+  std::string_view op;
+  int input;
+  bool negative;  // may be negative
+};
+constexpr ExtentOperand kExtentOperands[] = {
+    {"AffineGrid", 1, false},      {"BlackmanWindow", 0, false}, {"CenterCropPad", 1, false},
+    {"Col2Im", 1, false},          {"Col2Im", 2, false},         {"ConstantOfShape", 0, false},
+    {"Expand", 1, false},          {"HammingWindow", 0, false},  {"HannWindow", 0, false},
+    {"MaxUnpool", 2, false},       {"OneHot", 1, false},         {"Pad", 1, true},
+    {"Resize", 3, false},          {"Split", 1, false},          {"Tile", 1, false},
+};
+// Arithmetic on shapes: what goes in decides what comes out.
+constexpr std::string_view kArithmetic[] = {"Add",   "Cast",     "Concat", "Div",       "Gather", "Identity", "Max", "Min",
+                                            "Mul",   "Neg",      "Reshape", "Slice",    "Squeeze", "Sub",     "Unsqueeze"};
+
+// e at s = at; nullopt where that divides by zero or overflows.
+std::optional<int64_t> value_at(const Dim& e, int64_t at) {
+  try {
+    return e.evaluate([&](const Symbol&) { return at; });
+  } catch (const Refusal&) {
+    return std::nullopt;
+  }
+}
+
+// The s with a * s + b == value, where e is such an expression.
+std::optional<int64_t> solve(const Dim& e, int64_t value) {
+  std::array<int64_t, 4> y{};
+  for (size_t i = 0; i < y.size(); ++i) {
+    const auto v = value_at(e, static_cast<int64_t>(100 * i + i * i));
+    if (!v) return std::nullopt;
+    y[i] = *v;
+  }
+  const auto at_0 = value_at(e, 0), at_1 = value_at(e, 1);
+  if (!at_0 || !at_1 || *at_1 == *at_0) return std::nullopt;
+  const int64_t slope = *at_1 - *at_0;
+  for (size_t i = 0; i < y.size(); ++i)
+    if (y[i] != *at_0 + slope * static_cast<int64_t>(100 * i + i * i)) return std::nullopt;
+  if ((value - *at_0) % slope != 0) return std::nullopt;
+  return (value - *at_0) / slope;
+}
+
+}  // namespace
+
+// Which inputs lead to an extent operand through arithmetic on shapes alone.
+void Importer::find_extent_operands() {
+  const auto& nodes = model_.graph().node();
+  std::unordered_map<std::string, std::vector<int>> readers;
+  for (int i = 0; i < nodes.size(); ++i)
+    for (const std::string& name : nodes[i].input()) readers[name].push_back(i);
+  for (const auto& input : model_.graph().input()) {
+    if (options_.constants.count(input.name())) continue;
+    std::deque<std::string> todo{input.name()};
+    std::set<std::string> seen{input.name()};
+    while (!todo.empty()) {
+      const std::string name = todo.front();
+      todo.pop_front();
+      const auto found = readers.find(name);
+      if (found == readers.end()) continue;
+      for (int i : found->second) {
+        const onnx::NodeProto& n = nodes[i];
+        if (!normal_domain(n.domain()).empty()) continue;
+        for (const ExtentOperand& e : kExtentOperands)
+          if (n.op_type() == e.op && e.input < n.input_size() && n.input(e.input) == name) {
+            extent_operands_.insert(input.name());
+            if (e.negative) signed_operands_.insert(input.name());
+          }
+        if (std::find(std::begin(kArithmetic), std::end(kArithmetic), n.op_type()) != std::end(kArithmetic))
+          for (const std::string& o : n.output())
+            if (seen.insert(o).second) todo.push_back(o);
+      }
+    }
+  }
+}
+
+// The input with its elements known as symbols; itself where it isn't a small list of integers.
+Value* Importer::reveal(Value* input) {
+  const TensorType& t = input->type;
+  if ((t.dtype != DType::kI64 && t.dtype != DType::kI32) || t.shape.size() > 1 || !is_static(t.shape)) return input;
+  const int64_t size = product(t.shape).value();
+  if (size < 1 || size > kMostElements) return input;
+  const auto known = learned_.elements.find(input->name);
+  const size_t index = graph_->inputs.size() - 1;
+  std::vector<int64_t> values, open;
+  for (size_t k = 0; k < static_cast<size_t>(size); ++k) {
+    const bool fixed = known != learned_.elements.end() && known->second.count(k);
+    values.push_back(fixed ? known->second.at(k) : 0);
+    if (fixed) graph_->element_checks.push_back({index, k, values.back()});
+    open.push_back(!fixed);
+  }
+  Value* out = graph_->add_value(input->name + "/revealed", {});
+  Node* n = graph_->add_node(find_op("sinter", "reveal"), input->name + "/reveal", {input}, {out});
+  n->attributes.set("values", values);
+  n->attributes.set("open", open);
+  n->attributes.set("negative", static_cast<int64_t>(signed_operands_.count(input->name)));
+  infer(*graph_, *n);
+  for (size_t k = 0; k < out->elements.size(); ++k) {
+    std::vector<SymbolPtr> symbols;
+    out->elements[k].collect_symbols(symbols);
+    if (!symbols.empty()) revealed_[symbols[0]] = {input->name, k};
+  }
+  return out;
+}
+
+// What the model says of its outputs and of other values.
+void Importer::read_declarations() {
+  auto read = [&](const onnx::ValueInfoProto& info) {
+    if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) return;
+    Shape s;
+    for (const auto& d : info.type().tensor_type().shape().dim())
+      s.push_back(d.has_dim_value() && d.dim_value() >= 0 ? d.dim_value() : -1);
+    declared_[info.name()] = std::move(s);
+  };
+  for (const auto& v : model_.graph().value_info()) read(v);
+  for (const auto& v : model_.graph().output()) read(v);
+}
+
+// Compares what was inferred with what is declared; takes the declared extents where nothing else tells them.
+void Importer::adopt(Graph& g, Node& n) {
+  if (&g != graph_.get()) return;
+  for (Value* v : n.outputs) {
+    if (!v) continue;
+    const auto declared = declared_.find(v->name);
+    Shape& shape = v->type.shape;
+    if (declared == declared_.end() || declared->second.size() != shape.size()) continue;
+    for (size_t a = 0; a < shape.size(); ++a) {
+      const Dim& wanted = declared->second[a];
+      std::vector<SymbolPtr> symbols;
+      shape[a].collect_symbols(symbols);
+      const bool learnable = !symbols.empty() && std::all_of(symbols.begin(), symbols.end(),
+                                                             [](const SymbolPtr& s) { return s->learnable; });
+      if (!learnable || wanted.is(-1)) continue;
+      typed_.push_back({{shape[a]}, {wanted}});
+      if (!learned_.final) continue;
+      if (wanted.value() > shape[a].hi())
+        refuse_node(n, fmt::format("axis {} is declared as {}, but is at most {}", a, wanted.text(), shape[a].hi()));
+      const bool own = symbols.size() == 1 && shape[a] == Dim(symbols[0]) &&
+                       symbols[0]->origin.ends_with(" of " + label(n));
+      if (!own) g.checks.push_back({shape[a], wanted, false, fmt::format("{}: declared extent {}", label(n), a)});
+      shape[a] = wanted;
+    }
+  }
+}
+
+bool Importer::learn(Learned& learned) const {
+  if (typed_.empty()) return false;
+  bool more = false;
+  for (const auto& [inferred, declared] : typed_) {
+    std::vector<SymbolPtr> symbols;
+    inferred[0].collect_symbols(symbols);
+    const auto at = symbols.size() == 1 ? revealed_.find(symbols[0]) : revealed_.end();
+    if (at == revealed_.end()) continue;
+    const auto value = solve(inferred[0], declared[0].value());
+    if (!value || *value < -kMostMagnitude || *value > kMostMagnitude) continue;
+    more |= learned.elements[at->second.input].emplace(at->second.element, *value).second;
+  }
+  learned.final = !more;
+  return true;
+}
+
+}  // namespace sinter

@@ -1,0 +1,37 @@
+// reveal: the elements of an operand become symbols of the run.
+#include "emit/layer.h"
+#include "ops/op.h"
+
+namespace sinter {
+namespace {
+
+bool accepts(const Node& n, const Target&) {
+  return std::string_view(n.op->name) == "reveal" && std::string_view(n.op->domain) == "sinter" && !n.epilogue;
+}
+
+// Code generation bounds a symbol's expressions by 64 bits: elements beyond 2^31 are refused.
+void emit(LayerWriter& w) {
+  const Value& v = *w.node.outputs[0];
+  w.include("sinter/status.h");
+  w.can_fail();
+  w.summary(fmt::format("{} elements of an operand that decides extents", v.elements.size()));
+  const std::string x = w.input(0), y = w.output(0);
+  w.out.line("constexpr std::int64_t most = std::int64_t{{1}} << 31;");
+  w.out.line("for (int i = 0; i < {}; ++i) {{", v.elements.size());
+  w.out.line("if ({0}[i] < -most || {0}[i] > most) return sinter::kDimError;", x);
+  w.out.line("{}[i] = {}[i];", y, x);
+  w.out.line("}}");
+  for (size_t k = 0; k < v.elements.size(); ++k)
+    if (!v.elements[k].is_static()) w.out.line("*{} = {}[{}];", w.count(v.elements[k]), x, k);
+  w.out.line("return 0;");
+}
+
+}  // namespace
+
+const std::vector<Kernel>& kernels_reveal() {
+  static const std::vector<Kernel> table = {
+      {"reveal", "operands that are run-time inputs and decide extents", accepts, emit}};
+  return table;
+}
+
+}  // namespace sinter
