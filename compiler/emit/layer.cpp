@@ -101,11 +101,21 @@ std::string LayerWriter::weights(const std::string& name, const std::vector<floa
 }
 
 std::string LayerWriter::scratch(const std::string& name, const std::string& type, int64_t count) {
-  static const std::map<std::string, int64_t> kBytes = {
-      {"float", 4},        {"std::int32_t", 4},     {"std::uint32_t", 4}, {"double", 8},
-      {"std::int64_t", 8}, {"std::uint64_t", 8},    {"std::int16_t", 2},  {"std::uint16_t", 2},
-      {"sinter::half", 2}, {"sinter::bfloat16", 2}, {"std::int8_t", 1},   {"std::uint8_t", 1},
-      {"bool", 1},         {"unsigned char", 1}};
+  static const std::map<std::string, int64_t> kBytes = {{"float", 4},
+                                                        {"std::int32_t", 4},
+                                                        {"std::uint32_t", 4},
+                                                        {"double", 8},
+                                                        {"std::int64_t", 8},
+                                                        {"std::uint64_t", 8},
+                                                        {"std::int16_t", 2},
+                                                        {"std::uint16_t", 2},
+                                                        {"sinter::Complex", 16},
+                                                        {"sinter::half", 2},
+                                                        {"sinter::bfloat16", 2},
+                                                        {"std::int8_t", 1},
+                                                        {"std::uint8_t", 1},
+                                                        {"bool", 1},
+                                                        {"unsigned char", 1}};
   const auto found = kBytes.find(type);
   SINTER_CHECK(found != kBytes.end(), "scratch of an unknown type");
   const int64_t each = found->second;

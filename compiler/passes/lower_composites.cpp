@@ -1,15 +1,14 @@
 // lower_composites: operators with several forms in the one form that kernels and later passes know.
 //
 // BatchNormalization whose statistics are computed (or that computes them: training_mode) becomes the
-// arithmetic it stands for. Gemm becomes A [M,K] times B [K,N] plus C, with no factors and no transposed
-// constants: alpha goes into a constant B, beta into a constant C (rounded once; with `exact` only powers of
-// two, which round nothing), transposed constants are stored transposed. What isn't constant keeps its
-// attribute.
+// arithmetic it stands for, the losses of classification Gathers and sums (lower_losses.cpp). Gemm becomes A
+// [M,K] times B [K,N] plus C, with no factors and no transposed constants: alpha goes into a constant B, beta
+// into a constant C (rounded once; with `exact` only powers of two, which round nothing), transposed
+// constants are stored transposed. What isn't constant keeps its attribute.
 #include <cmath>
-#include <map>
 
+#include "passes/builder.h"
 #include "passes/passes.h"
-#include "passes/rewrite.h"
 
 namespace sinter {
 namespace {
@@ -43,31 +42,6 @@ bool fold_transposition(Graph& g, Node* n, const char* attribute, size_t input) 
   n->attributes.erase(attribute);
   return true;
 }
-
-// Adds nodes in front of `before`, typed as they are made.
-class Builder {
- public:
-  Builder(Graph& g, Node* before) : g_(g), before_(before) {}
-  Value* operator()(const char* op, std::vector<Value*> inputs,
-                    const std::map<std::string, Attribute>& attributes = {}) {
-    Value* out = g_.add_value(fmt::format("{}/{}", before_->name, op), {});
-    Node* n = g_.add_node(find_op("", op), out->name, std::move(inputs), {out}, before_);
-    for (const auto& [name, value] : attributes) n->attributes.set(name, value);
-    n->sources = before_->sources;
-    infer(g_, *n);
-    return out;
-  }
-  Value* integers(const char* name, const std::vector<int64_t>& v) {
-    return constant_integers(g_, fmt::format("{}/{}", before_->name, name), v);
-  }
-  Value* number(float v, DType t) {
-    return g_.add_constant(before_->name + "/number", Tensor::scalar(v).converted(t));
-  }
-
- private:
-  Graph& g_;
-  Node* before_;
-};
 
 // y = (x - mean) / sqrt(var + epsilon) * scale + offset, the parameters as [C,1,..] in the type of x.
 bool lower_batchnorm(Graph& g, Node* n) {
@@ -124,6 +98,7 @@ bool lower_composites(Graph& g, const PassOptions& options) {
   bool changed = false;
   for (Node* n : snapshot(g)) {
     if (is_op(n, "BatchNormalization")) changed |= lower_batchnorm(g, n);
+    changed |= lower_loss(g, n);
     if (!is_op(n, "Gemm")) continue;
     changed |= fold_transposition(g, n, "transA", 0);
     changed |= fold_transposition(g, n, "transB", 1);

@@ -23,7 +23,7 @@ const std::vector<Pass>& all_passes() {
        "behind merge_common, which joins the two subtractions of some exporters", fuse_layernorm},
       {"lower_composites",
        "Folds the factors and transposition flags of Gemm into its constants; BatchNormalization whose "
-       "statistics are computed becomes arithmetic.",
+       "statistics are computed and the losses of classification become arithmetic.",
        "before fold_batchnorm, which scales the columns of Gemm's constant", lower_composites},
       {"fold_batchnorm",
        "Folds BatchNormalization and other per-channel factors and offsets into the weights before them; "

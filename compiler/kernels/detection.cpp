@@ -1,0 +1,154 @@
+// NonMaxSuppression, RoiAlign, MaxRoiPool and DeformConv: calls of runtime/sinter/nms.h, roi.h and
+// deform_conv.h.
+#include "emit/expr_text.h"
+#include "kernels/copies.h"
+#include "kernels/nest.h"
+#include "ops/movement.h"
+#include "ops/window.h"
+
+namespace sinter {
+namespace {
+
+bool accepts_op(const Node& n, std::string_view name) {
+  return n.op->domain[0] == '\0' && n.op->name == name;
+}
+
+// ---- NonMaxSuppression
+
+bool accepts_nms(const Node& n, const Target&) {
+  if (!accepts_op(n, "NonMaxSuppression") || n.epilogue) return false;
+  const Dim& count = n.outputs[0]->type.shape[0];
+  return count.is(0) || own_count(n, count);
+}
+// The one number of input i as text: a literal where it is constant.
+std::string number(LayerWriter& w, size_t i) {
+  const Value* v = w.node.inputs[i];
+  if (v->data && v->type.dtype == DType::kF32) return float_literal(v->data->real(0));
+  if (const auto known = contents(v)) return w.dim((*known)[0]);
+  return w.input(i) + "[0]";
+}
+void emit_nms(LayerWriter& w) {
+  const Node& n = w.node;
+  const Shape &boxes = n.inputs[0]->type.shape, &scores = n.inputs[1]->type.shape;
+  const Dim& count = n.outputs[0]->type.shape[0];
+  w.summary(fmt::format("NonMaxSuppression of boxes {} by scores {}", text(boxes), text(scores)));
+  if (count.is(0)) {
+    w.out.line("// Nothing is ever kept.");
+    return;
+  }
+  w.include("sinter/nms.h");
+  const std::string at = w.input(0), by = w.input(1);
+  w.out.line("sinter::NmsOptions options;");
+  w.out.line("options.center = {};", n.attributes.integer("center_point_box", 0) != 0);
+  w.out.line("options.most = {};", number(w, 2));
+  if (n.input(3)) w.out.line("options.overlap = {};", number(w, 3));
+  if (n.input(4)) {
+    w.out.line("options.has_least_score = true;");
+    w.out.line("options.least_score = {};", number(w, 4));
+  }
+  const std::string heap = w.scratch("heap", "std::int64_t", std::max<int64_t>(boxes[1].hi(), 1));
+  const std::string rows = w.output(0), report = w.count(count);
+  w.out.line("*{} = sinter::non_max_suppression({}, {}, {}, {}, {}, options, {}, {});", report, at, by,
+             w.dim(scores[0]), w.dim(scores[1]), w.dim(boxes[1]), heap, rows);
+}
+
+// ---- RoiAlign, MaxRoiPool
+
+void declare_geometry(LayerWriter& w) {
+  const Shape &x = w.node.inputs[0]->type.shape, &y = w.node.outputs[0]->type.shape;
+  w.include("sinter/roi.h");
+  w.include("sinter/status.h");
+  w.can_fail();
+  w.out.line("const sinter::RoiGeometry geometry{{{}, {}, {}, {}, {}, {}, {}}};", w.dim(x[0]), w.dim(x[1]),
+             w.dim(x[2]), w.dim(x[3]), w.dim(y[2]), w.dim(y[3]),
+             float_literal(static_cast<double>(w.node.attributes.real("spatial_scale", 1))));
+}
+void emit_roi_align(LayerWriter& w) {
+  const Node& n = w.node;
+  const Attributes& a = n.attributes;
+  const std::string mode = a.text("mode", "avg");
+  w.summary(fmt::format("RoiAlign ({}) of {} to {}", mode, text(n.inputs[0]->type.shape),
+                        text(n.outputs[0]->type.shape)));
+  const int64_t ratio = a.integer("sampling_ratio", 0);
+  w.flops(product(n.outputs[0]->type.shape) * Dim(8 * std::max<int64_t>(ratio * ratio, 1)));
+  const std::string x = w.input(0), regions = w.input(1), images = w.input(2);
+  PlainOutput y(w, n.inputs[0]->type.dtype);
+  declare_geometry(w);
+  w.out.line("const bool inside = sinter::roi_align({}, geometry, {}, {}, {}, {}, {}, {}, {});", x, regions,
+             images, w.dim(n.inputs[1]->type.shape[0]), ratio,
+             a.text("coordinate_transformation_mode", "half_pixel") == "half_pixel", mode == "max",
+             y.pointer());
+  w.out.line("if (!inside) return sinter::kIndexError;");
+  y.finish();
+  w.out.line("return sinter::kOk;");
+}
+void emit_max_roi_pool(LayerWriter& w) {
+  const Node& n = w.node;
+  w.summary(
+      fmt::format("MaxRoiPool of {} to {}", text(n.inputs[0]->type.shape), text(n.outputs[0]->type.shape)));
+  const std::string x = w.input(0), regions = w.input(1);
+  PlainOutput y(w, n.inputs[0]->type.dtype);
+  declare_geometry(w);
+  w.out.line("const bool inside = sinter::max_roi_pool({}, geometry, {}, {}, {});", x, regions,
+             w.dim(n.inputs[1]->type.shape[0]), y.pointer());
+  w.out.line("if (!inside) return sinter::kIndexError;");
+  y.finish();
+  w.out.line("return sinter::kOk;");
+}
+
+// ---- DeformConv
+
+bool accepts_deform(const Node& n, const Target&) {
+  if (!accepts_op(n, "DeformConv")) return false;
+  const Shape &x = n.inputs[0]->type.shape, &f = n.inputs[1]->type.shape;
+  return window_of(n.attributes, WindowKind::kConv,
+                   n.attributes.integers("kernel_shape", {f[2].value(), f[3].value()}),
+                   Shape(x.begin() + 2, x.end()))
+      .has_static_pads();
+}
+void emit_deform(LayerWriter& w) {
+  const Node& n = w.node;
+  const Shape &x = n.inputs[0]->type.shape, &f = n.inputs[1]->type.shape, &y = n.outputs[0]->type.shape;
+  const DType t = n.inputs[0]->type.dtype;
+  const Window window = window_of(n.attributes, WindowKind::kConv,
+                                  n.attributes.integers("kernel_shape", {f[2].value(), f[3].value()}),
+                                  Shape(x.begin() + 2, x.end()));
+  const size_t own = n.epilogue ? n.anchor_inputs : n.inputs.size();
+  const auto optional = [&](size_t i) -> std::string {
+    return i < own && n.input(i) ? w.input(i) : fmt::format("static_cast<const {}*>(nullptr)", cpp_name(t));
+  };
+  w.include("sinter/deform_conv.h");
+  w.summary(
+      fmt::format("DeformConv {}x{} of {} to {}", window.kernel[0], window.kernel[1], text(x), text(y)));
+  const Dim length = f[1] * f[2] * f[3];
+  w.flops(product(y) * length * Dim(2));
+  const std::string image = w.input(0), filters = w.input(1), offset = w.input(2);
+  PlainOutput out(w, t);
+  const std::string column =
+      w.scratch("column", t == DType::kF64 ? "double" : "float", (x[1] * f[2] * f[3]).hi());
+  w.out.line("const sinter::DeformGeometry geometry{{");
+  w.out.line("    {}, {}, {}, {}, {}, {}, {},", w.dim(x[0]), w.dim(x[1]), w.dim(x[2]), w.dim(x[3]),
+             w.dim(f[0]), n.attributes.integer("group", 1), n.attributes.integer("offset_group", 1));
+  w.out.line("    {{{}, {}}}, {{{}, {}}}, {{{}, {}}}, {{{}, {}}}, {{{}, {}}}}};", window.kernel[0],
+             window.kernel[1], window.strides[0], window.strides[1], window.dilations[0], window.dilations[1],
+             w.dim(window.pads_begin[0]), w.dim(window.pads_begin[1]), w.dim(y[2]), w.dim(y[3]));
+  w.out.line("sinter::deform_conv({}, {}, {}, {}, {}, geometry, {}, {});", image, filters, offset,
+             optional(3), optional(4), column, out.pointer());
+  out.finish();
+}
+
+}  // namespace
+
+const std::vector<Kernel>& kernels_detection() {
+  static const std::vector<Kernel> table = {
+      {"non_max_suppression", "NonMaxSuppression by a heap per class", accepts_nms, emit_nms},
+      {"roi_align", "RoiAlign", [](const Node& n, const Target&) { return accepts_op(n, "RoiAlign"); },
+       emit_roi_align},
+      {"max_roi_pool", "MaxRoiPool", [](const Node& n, const Target&) { return accepts_op(n, "MaxRoiPool"); },
+       emit_max_roi_pool},
+      {"deform_conv", "DeformConv: one sampled column a position", accepts_deform, emit_deform},
+  };
+  return table;
+}
+
+}  // namespace sinter

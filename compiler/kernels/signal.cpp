@@ -1,0 +1,108 @@
+// DFT, STFT, windows and MelWeightMatrix: calls of runtime/sinter/fft.h.
+#include "ops/signal.h"
+
+#include "emit/expr_text.h"
+#include "kernels/copies.h"
+#include "kernels/nest.h"
+
+namespace sinter {
+namespace {
+
+bool accepts_op(const Node& n, std::string_view name) {
+  return n.op->domain[0] == '\0' && n.op->name == name;
+}
+// Three complex numbers an element of a transform.
+std::string work(LayerWriter& w, const Dim& length) {
+  if (length.hi() > int64_t{1} << 32)
+    refuse_node(w.node, fmt::format("a transform of length {} has no upper bound", length.text()));
+  return w.scratch("work", "sinter::Complex", 3 * length.hi());
+}
+
+void emit_dft(LayerWriter& w) {
+  const Node& n = w.node;
+  const Shape &in = n.inputs[0]->type.shape, &out = n.outputs[0]->type.shape;
+  const size_t axis = dft_axis(n, in.size());
+  const bool inverse = n.attributes.integer("inverse", 0) != 0;
+  const bool half = inverse && n.attributes.integer("onesided", 0) != 0;
+  const size_t own = n.epilogue ? n.anchor_inputs : n.inputs.size();
+  const Dim length = own > 1 && n.inputs[1] ? *known_number(n.inputs[1]) : dft_default_length(n, in[axis]);
+  w.include("sinter/fft.h");
+  w.summary(fmt::format("{}DFT of length {} along axis {} of {}", inverse ? "inverse " : "", length.text(),
+                        axis, text(in)));
+  const std::string x = w.input(0);
+  PlainOutput y(w, n.inputs[0]->type.dtype);
+  const std::string buffers = work(w, length);
+  w.out.line("const sinter::DftGeometry geometry{{{}, {}, {}, {}, {}, {}, {}, {}, {}}};",
+             w.dim(product(in, 0, axis)), w.dim(product(in, axis + 1, in.size() - 1)), w.dim(in[axis]),
+             w.dim(in.back()), w.dim(length), w.dim(out[axis]), w.dim(out.back()), inverse, half);
+  w.out.line("sinter::dft({}, geometry, {}, {});", x, buffers, y.pointer());
+  y.finish();
+}
+
+void emit_stft(LayerWriter& w) {
+  const Node& n = w.node;
+  const Shape &in = n.inputs[0]->type.shape, &out = n.outputs[0]->type.shape;
+  const DType t = n.inputs[0]->type.dtype;
+  const size_t own = n.epilogue ? n.anchor_inputs : n.inputs.size();
+  const bool windowed = own > 2 && n.inputs[2];
+  const Dim length = windowed                 ? n.inputs[2]->type.shape[0]
+                     : own > 3 && n.inputs[3] ? *known_number(n.inputs[3])
+                                              : in[1];
+  w.include("sinter/fft.h");
+  w.summary(fmt::format("STFT of {}: frames of {} to {}", text(in), length.text(), text(out)));
+  const std::string x = w.input(0);
+  const std::string window =
+      windowed ? w.input(2) : fmt::format("static_cast<const {}*>(nullptr)", cpp_name(t));
+  PlainOutput y(w, t);
+  const std::string buffers = work(w, length);
+  w.out.line("const sinter::StftGeometry geometry{{{}, {}, {}, {}, {}, {}, {}}};", w.dim(in[0]), w.dim(in[1]),
+             w.dim(in[2]), w.dim(out[1]), w.dim(*known_number(n.inputs[1])), w.dim(length), w.dim(out[2]));
+  w.out.line("sinter::stft({}, {}, geometry, {}, {});", x, window, buffers, y.pointer());
+  y.finish();
+}
+
+bool accepts_window(const Node& n, const Target&) {
+  return !n.epilogue &&
+         (accepts_op(n, "HannWindow") || accepts_op(n, "HammingWindow") || accepts_op(n, "BlackmanWindow"));
+}
+void emit_window(LayerWriter& w) {
+  const Node& n = w.node;
+  const CosineWindow c = cosine_window_of(n.op->name);
+  w.include("sinter/fft.h");
+  w.summary(fmt::format("{} of {}", n.op->name, text(n.outputs[0]->type.shape)));
+  w.out.line("const double coefficient[] = {{{}, {}, {}}};", c.coefficient[0], c.coefficient[1],
+             c.coefficient[2]);
+  w.out.line("sinter::cosine_window(coefficient, {}, {}, {});", w.dim(n.outputs[0]->type.shape[0]),
+             n.attributes.integer("periodic", 1) == 0, w.output(0));
+}
+
+bool accepts_mel(const Node& n, const Target&) { return !n.epilogue && accepts_op(n, "MelWeightMatrix"); }
+void emit_mel(LayerWriter& w) {
+  const Node& n = w.node;
+  w.include("sinter/fft.h");
+  w.include("sinter/status.h");
+  w.can_fail();
+  w.summary(fmt::format("MelWeightMatrix {}", text(n.outputs[0]->type.shape)));
+  std::string operands;
+  for (size_t i : {2, 3, 4}) operands += fmt::format("sinter::cast_to<double>({}[0]), ", w.input(i));
+  w.out.line("if (!sinter::mel_weight_matrix({}, {}, {}{}))", w.dim(*known_number(n.inputs[0])),
+             w.dim(*known_number(n.inputs[1])), operands, w.output(0));
+  w.out.line("  return sinter::kIndexError;");
+  w.out.line("return sinter::kOk;");
+}
+
+}  // namespace
+
+const std::vector<Kernel>& kernels_signal() {
+  static const std::vector<Kernel> table = {
+      {"dft", "DFT of any length, by its prime factors",
+       [](const Node& n, const Target&) { return accepts_op(n, "DFT"); }, emit_dft},
+      {"stft", "STFT, one frame after the other",
+       [](const Node& n, const Target&) { return accepts_op(n, "STFT"); }, emit_stft},
+      {"cosine_window", "HannWindow, HammingWindow, BlackmanWindow", accepts_window, emit_window},
+      {"mel_weight_matrix", "MelWeightMatrix", accepts_mel, emit_mel},
+  };
+  return table;
+}
+
+}  // namespace sinter

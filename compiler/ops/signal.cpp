@@ -1,0 +1,206 @@
+// Signal processing: DFT, STFT, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix.
+//
+// Lengths, steps and axes are operands that must be known (as Dims); signals come with the data. eval and
+// generated code share runtime/sinter/fft.h.
+#include "ops/signal.h"
+
+#include "ops/movement.h"
+#include "sinter/fft.h"
+
+namespace sinter {
+
+std::optional<Dim> known_number(const Value* v) {
+  const auto known = contents(v);
+  return known && known->size() == 1 ? std::optional<Dim>((*known)[0]) : std::nullopt;
+}
+
+CosineWindow cosine_window_of(std::string_view op) {
+  if (op == "HannWindow") return {{0.5, -0.5, 0}};
+  if (op == "HammingWindow") return {{25.0 / 46, -21.0 / 46, 0}};
+  return {{0.42, -0.5, 0.08}};
+}
+
+size_t dft_axis(const Node& n, size_t rank) {
+  int64_t axis = -2;
+  if (const Value* v = n.input(2)) axis = known_number(v)->value();
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
+Dim dft_default_length(const Node& n, const Dim& extent) {
+  const bool half = n.attributes.integer("inverse", 0) != 0 && n.attributes.integer("onesided", 0) != 0;
+  return half ? (extent - 1) * 2 : extent;
+}
+
+namespace {
+
+// The one integer of operand i, at least `least`.
+Dim number(Inference& x, size_t i, int64_t least, const std::string& what) {
+  require_index_type(x, i, what);
+  x.require(x.rank(i) == 0 || (x.rank(i) == 1 && x.shape(i)[0].is(1)),
+            fmt::format("its {} is not one number", what));
+  const Dim v = known_elements(x, i, what)[0];
+  x.require(v.hi() >= least, fmt::format("its {} is {}", what, v.text()));
+  require_le(x, least, v, what);
+  return v;
+}
+// 1 (real) or 2 (complex).
+int64_t parts_of(const Inference& x, const Dim& last) {
+  x.require(last.is(1) || last.is(2),
+            fmt::format("the last axis is {}, not 1 (real) or 2 (complex)", last.text()));
+  return last.value();
+}
+
+// DFT: the lines along an axis, transformed. Real lines may give only the first half of their symmetric
+// result (onesided), and an inverse take only that half.
+void infer_dft(Inference& x) {
+  x.require(is_float(x.dtype(0)), "only for floats");
+  x.require(x.rank(0) >= 2, fmt::format("a signal of shape {}", text(x.shape(0))));
+  const int64_t parts = parts_of(x, x.shape(0).back()), rank = x.rank(0);
+  const bool inverse = x.attributes().integer("inverse", 0) != 0,
+             onesided = x.attributes().integer("onesided", 0) != 0;
+  int64_t axis = -2;
+  if (x.has(2)) {
+    const auto known = known_integers(x, 2, "axis");
+    x.require(known.size() == 1, "its axis is not one number");
+    axis = known[0];
+  }
+  axis = x.check_axis(axis, rank);
+  x.require(axis != rank - 1, "its axis is that of real and imaginary parts");
+  x.require(!onesided || inverse || parts == 1, "onesided needs a real signal");
+  x.require(!onesided || !inverse || parts == 2, "the inverse of a half needs complex numbers");
+  Shape out = x.shape(0);
+  Dim& extent = out[static_cast<size_t>(axis)];
+  const Dim length = x.has(1) ? number(x, 1, 1, "dft_length") : dft_default_length(x.node, extent);
+  x.require(length.hi() >= 1, fmt::format("a transform of length {}", length.text()));
+  require_le(x, 1, length, "length of the transform");
+  extent = onesided && !inverse ? floordiv(length, 2) + 1 : length;
+  out.back() = onesided && inverse ? 1 : 2;
+  x.set(0, x.dtype(0), std::move(out));
+}
+
+template <class F>
+void with_float(DType t, F f) {
+  switch (t) {
+    case DType::kF32: return f(float{});
+    case DType::kF64: return f(double{});
+    case DType::kF16: return f(half{});
+    default: return f(bfloat16{});
+  }
+}
+
+void eval_dft(Evaluation& e) {
+  const Tensor &x = e.in[0], &y = e.out[0];
+  int64_t axis = e.has(2) ? e.in[2].integer(0) : -2;
+  if (axis < 0) axis += x.rank();
+  const bool inverse = e.attributes().integer("inverse", 0) != 0;
+  const bool half = inverse && e.attributes().integer("onesided", 0) != 0;
+  const int64_t length = e.has(1) ? e.in[1].integer(0) : dft_default_length(e.node, x.dim(axis)).value();
+  DftGeometry g{1, 1, x.dim(axis), x.dim(x.rank() - 1), length, y.dim(axis), half ? 1 : 2, inverse, half};
+  for (int64_t d = 0; d < axis; ++d) g.outer *= x.dim(d);
+  for (int64_t d = axis + 1; d + 1 < x.rank(); ++d) g.inner *= x.dim(d);
+  std::vector<Complex> work(static_cast<size_t>(3 * length));
+  with_float(x.dtype(), [&](auto tag) {
+    using T = decltype(tag);
+    dft(x.as<T>(), g, work.data(), e.out[0].as<T>());
+  });
+}
+
+// STFT: the transforms of frames of the signal [batch, length, parts], each times the window.
+void infer_stft(Inference& x) {
+  x.require(is_float(x.dtype(0)), "only for floats");
+  x.require(x.rank(0) == 3, fmt::format("a signal of shape {}", text(x.shape(0))));
+  const int64_t parts = parts_of(x, x.shape(0)[2]);
+  const Dim step = number(x, 1, 1, "frame_step");
+  Dim length = x.shape(0)[1];
+  if (x.has(2)) {
+    x.require(x.dtype(2) == x.dtype(0), "its window has another type than the signal");
+    x.require(x.rank(2) == 1, fmt::format("a window of shape {}", text(x.shape(2))));
+    length = x.shape(2)[0];
+  }
+  if (x.has(3)) {
+    const Dim given = number(x, 3, 1, "frame_length");
+    length = x.has(2) ? x.require_equal(given, length, "frame_length and window") : given;
+  }
+  require_le(x, 1, length, "length of a frame");
+  require_le(x, length, x.shape(0)[1], "a frame fits the signal");
+  const bool onesided = x.attributes().integer("onesided", 1) != 0;
+  x.require(!onesided || parts == 1, "onesided needs a real signal");
+  const Dim frames = floordiv(x.shape(0)[1] - length, step) + 1;
+  x.require(frames.hi() >= 1,
+            fmt::format("frames of {} in a signal of {}", length.text(), x.shape(0)[1].text()));
+  x.set(0, x.dtype(0), {x.shape(0)[0], frames, onesided ? floordiv(length, 2) + 1 : length, Dim(2)});
+}
+
+void eval_stft(Evaluation& e) {
+  const Tensor &x = e.in[0], &y = e.out[0];
+  const int64_t length = e.has(3) ? e.in[3].integer(0) : e.has(2) ? e.in[2].size() : x.dim(1);
+  const StftGeometry g{x.dim(0), x.dim(1), x.dim(2), y.dim(1), e.in[1].integer(0), length, y.dim(2)};
+  std::vector<Complex> work(static_cast<size_t>(3 * length));
+  with_float(x.dtype(), [&](auto tag) {
+    using T = decltype(tag);
+    stft(x.as<T>(), e.has(2) ? e.in[2].as<T>() : nullptr, g, work.data(), e.out[0].as<T>());
+  });
+}
+
+DType output_type(const Inference& x) {
+  const int64_t to = x.attributes().integer("output_datatype", 1);
+  const DType t = to < INT32_MIN || to > INT32_MAX ? DType::kUndefined : dtype_of_onnx(static_cast<int>(to));
+  const bool number = is_float(t) || (is_integer(t) && t != DType::kI4 && t != DType::kU4 &&
+                                      t != DType::kI2 && t != DType::kU2);
+  x.require(number, fmt::format("its output_datatype {} is not a number's", to));
+  return t;
+}
+
+// HannWindow, HammingWindow, BlackmanWindow (opset 17) of `size` elements.
+void infer_window(Inference& x) { x.set(0, output_type(x), {number(x, 0, 0, "size")}); }
+void eval_window(Evaluation& e) {
+  const CosineWindow w = cosine_window_of(e.node.op->name);
+  with_type(e.out[0].dtype(), [&](auto tag) {
+    using T = decltype(tag);
+    cosine_window(w.coefficient, e.out[0].size(), e.attributes().integer("periodic", 1) == 0,
+                  e.out[0].as<T>());
+  });
+}
+
+// MelWeightMatrix (opset 17): [dft_length / 2 + 1, num_mel_bins].
+void infer_mel(Inference& x) {
+  const Dim mels = number(x, 0, 1, "num_mel_bins"), length = number(x, 1, 1, "dft_length");
+  require_index_type(x, 2, "sample_rate");
+  for (size_t i : {2, 3, 4}) {
+    x.require(i == 2 || is_float(x.dtype(i)), "its edges must be floats");
+    x.require_equal(product(x.shape(i)), 1, fmt::format("elements of input {}", i));
+  }
+  x.set(0, output_type(x), {floordiv(length, 2) + 1, mels});
+}
+void eval_mel(Evaluation& e) {
+  with_type(e.out[0].dtype(), [&](auto tag) {
+    using T = decltype(tag);
+    if (!mel_weight_matrix(e.in[0].integer(0), e.in[1].integer(0), e.in[2].real(0), e.in[3].real(0),
+                           e.in[4].real(0), e.out[0].as<T>()))
+      e.fail("its edges are not frequencies of the transform, in ascending order");
+  });
+}
+
+}  // namespace
+
+const std::vector<Op>& ops_signal() {
+  static const std::vector<Op> table = {
+      {.name = "DFT",
+       .max_inputs = 3,
+       .infer = infer_dft,
+       .eval = eval_dft,
+       .note = "length and axis known at compile time"},
+      {.name = "STFT",
+       .min_inputs = 2,
+       .max_inputs = 4,
+       .infer = infer_stft,
+       .eval = eval_stft,
+       .note = "frame_step and frame_length known at compile time"},
+      {.name = "HannWindow", .infer = infer_window, .eval = eval_window},
+      {.name = "HammingWindow", .infer = infer_window, .eval = eval_window},
+      {.name = "BlackmanWindow", .infer = infer_window, .eval = eval_window},
+      {.name = "MelWeightMatrix", .min_inputs = 5, .max_inputs = 5, .infer = infer_mel, .eval = eval_mel},
+  };
+  return table;
+}
+
+}  // namespace sinter
