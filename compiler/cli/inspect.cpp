@@ -60,6 +60,9 @@ void print_table(const Compiled& c) {
                out ? cut(text(out->type.shape), 26) : "", l.flops / 1e6, weight_bytes(l),
                out ? where(c.plan, out) : "");
     fmt::print("      {}\n", l.summary);
+    // What pass fuse_attention says of a Softmax that it left.
+    if (const std::string why = l.node->attributes.text("no_attention", ""); !why.empty())
+      fmt::print("      no attention: {}\n", why);
   }
   fmt::print("\n{} layers for {}, {:.3f} MFLOP\n", c.plan.layers.size(), c.target->name, flops / 1e6);
   fmt::print("arena    {:>12} bytes; {} are alive at once at most\n", c.plan.arena_bytes, c.plan.live_bytes);

@@ -21,6 +21,12 @@ const std::vector<Pass>& all_passes() {
       {"merge_common", "Computes equal expressions once.", "before fusion hides what is equal", merge_common},
       {"fuse_layernorm", "Recognises layer normalisation written out as arithmetic.",
        "behind merge_common, which joins the two subtractions of some exporters", fuse_layernorm},
+      {"fuse_attention",
+       "Recognises attention written out as MatMul, scale, mask, Softmax and MatMul; takes in the Transposes "
+       "and "
+       "repetitions of heads around it.",
+       "behind fold_constants, which makes masks and scales constants; before scales go into weights",
+       fuse_attention},
       {"lower_composites",
        "Folds the factors and transposition flags of Gemm into its constants; BatchNormalization whose "
        "statistics are computed and the losses of classification become arithmetic.",

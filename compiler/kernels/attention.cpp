@@ -1,0 +1,427 @@
+// Attention of floats: tiles of queries against blocks of keys, never the whole matrix of scores.
+//
+// For each head of keys, K is packed transposed into panels of keys and V into panels of elements, once for
+// all queries of all heads that share them; both products are the register tiles of mac.h. A tile of queries
+// walks over the keys in blocks: scores of a block go to scratch, mask and softmax are done there row by row
+// with a running maximum and sum, and the block's part of the result is added to what the earlier ones gave,
+// scaled down to the new maximum. Where all keys fit one block the result is stored at once. Blocks that
+// causality or a window exclude for the whole tile are not visited. A single query (decoding) reads K and V
+// as they lie.
+#include "kernels/attention.h"
+
+#include <algorithm>
+
+#include "emit/expr_text.h"
+#include "kernels/tiles.h"
+
+namespace sinter {
+namespace {
+
+bool is_attention(const Node& n) {
+  return std::string_view(n.op->name) == "Attention" && n.op->domain[0] == 0 && !n.epilogue;
+}
+
+bool accepts(const Node& n, const Target&) {
+  if (!is_attention(n) || n.has_output(kScores)) return false;
+  for (size_t i : {kQ, kK, kV})
+    if (n.inputs[i]->type.dtype != DType::kF32) return false;
+  const Value* mask = n.input(kMask);
+  if (mask && mask->type.dtype != DType::kF32 && mask->type.dtype != DType::kBool) return false;
+  const AttentionForm f = attention_form(n);
+  return f.head.is_static() && f.v_head.is_static() && f.head.value() > 0 && f.v_head.value() > 0 &&
+         f.total.hi() <= (int64_t{1} << 32);
+}
+bool accepts_plain(const Node& n, const Target&) { return is_attention(n); }
+
+class Writer {
+ public:
+  explicit Writer(LayerWriter& w) : w_(w), f_(attention_form(w.node)) {}
+  void write();
+
+ private:
+  void pack();
+  void tile();
+  void scores();
+  void masked();
+  void join();
+  void weigh(bool single);
+  void finish();
+  void for_rows(const std::string& line) { w_.out.line("for (int t = 0; t < kRows; ++t) {}", line); }
+  std::string out_row() const { return fmt::format("{} + (i + t) * {}", t_.y.at("b", "h"), t_.y.position); }
+
+  LayerWriter& w_;
+  AttentionForm f_;
+  AttentionTensors t_;
+  bool single_query_ = false, single_block_ = false;
+  int vectors_ = 1, rows_ = 1;
+  int64_t width_ = 1, block_ = 1, capacity_ = 1, padded_ = 1;
+  Panels panels_;  // of the elements of V
+  std::string scores_, packed_k_, packed_v_, result_;
+};
+
+void Writer::write() {
+  for (const char* header : {"sinter/mac.h", "sinter/math.h", "sinter/attention.h", "sinter/dims.h"})
+    w_.include(header);
+  w_.flops(f_.batch * f_.q_heads * f_.q_length * f_.total * (f_.head + f_.v_head) * Dim(2));
+  w_.summary(fmt::format("Attention of {} heads, {} queries, {} keys of {}{}{}", f_.q_heads.text(),
+                         f_.q_length.text(), f_.total.text(), f_.head.text(),
+                         w_.node.input(kMask) ? ", mask" : "", f_.causal ? ", causal" : ""));
+  t_ = emit_attention_start(w_, f_);
+  const Target& target = w_.target;
+  single_query_ = f_.q_length.is(1);
+  const int64_t total = std::max<int64_t>(f_.total.hi(), 1), lanes = target.lanes;
+  vectors_ = static_cast<int>(std::min<int64_t>(target.max_vectors, (total + lanes - 1) / lanes));
+  rows_ = single_query_ ? 1 : target.tile(vectors_);
+  width_ = vectors_ * lanes;
+  capacity_ = (total + width_ - 1) / width_ * width_;
+  block_ = capacity_ <= 384 + width_ ? capacity_ : 256 / width_ * width_;
+  single_block_ = block_ == capacity_;
+  const int64_t v_head = f_.v_head.value();
+  padded_ = (v_head + lanes - 1) / lanes * lanes;
+  panels_.vectors = static_cast<int>(std::min<int64_t>(vectors_, padded_ / lanes));
+  if (single_query_) panels_.vectors = static_cast<int>(std::min<int64_t>(4, padded_ / lanes));
+  panels_.full = v_head / (panels_.vectors * lanes);
+  if (const int64_t left = v_head - panels_.full * panels_.vectors * lanes; left > 0) {
+    panels_.rest = static_cast<int>((left + lanes - 1) / lanes);
+    panels_.tail = static_cast<int>(left - (panels_.rest - 1) * lanes);
+  }
+  scores_ = w_.scratch("scores", "float", rows_ * block_);
+  if (!single_query_) {
+    packed_k_ = w_.scratch("packed_k", "float", capacity_ * f_.head.value());
+    packed_v_ = w_.scratch("packed_v", "float", capacity_ * padded_);
+  }
+  if (!single_block_) result_ = w_.scratch("result", "float", rows_ * padded_);
+  w_.out.line("for (std::int64_t b = 0; b < {}; ++b) {{", w_.dim(f_.batch));
+  emit_attention_keys(w_, f_);
+  w_.out.line("for (std::int64_t c = 0; c < {}; ++c) {{  // heads of keys", w_.dim(f_.kv_heads));
+  w_.out.line("const float* const k = {};", t_.k.at("b", "c"));
+  w_.out.line("const float* const v = {};", t_.v.at("b", "c"));
+  if (!single_query_) pack();
+  const Dim group = f_.q_heads.is_static() && f_.kv_heads.is_static()
+                        ? Dim(f_.q_heads.value() / f_.kv_heads.value())
+                        : Dim(1);
+  if (group.is(1)) {
+    w_.out.line("const std::int64_t h = c;");
+  } else {
+    w_.out.line("for (std::int64_t h = c * {0}; h < (c + 1) * {0}; ++h) {{  // heads of queries",
+                group.value());
+  }
+  w_.out.line("const float* const q = {};", t_.q.at("b", "h"));
+  tile();
+  if (single_query_)
+    w_.out.line("tile(Int<1>(), 0);");
+  else
+    emit_tiles(w_, "0", w_.dim(f_.q_length), f_.q_length, rows_, "i", "tile(Int<{T}>(), {x});");
+  for (int braces = group.is(1) ? 2 : 3; braces > 0; --braces) w_.out.line("}}");
+  if (w_.node.input(kValidKeys)) w_.out.line("return 0;");
+}
+
+void Writer::pack() {
+  w_.include("sinter/pack.h");
+  const std::string width = std::to_string(width_);
+  w_.out.line("for (std::int64_t j = 0; j < keys; j += {}) {{", width);
+  w_.out.line(
+      "pack_panel<{}>(k + j * {}, 1, {}, {}, sinter::min_of(std::int64_t{{{}}}, keys - j), {} + j * {});",
+      vectors_, t_.k.position, t_.k.position, f_.head.value(), width, packed_k_, f_.head.value());
+  w_.out.line("}}");
+  w_.out.line("{{");
+  w_.out.line("const auto panel = [&](auto vectors, auto last, std::int64_t e, float* to) {{");
+  w_.out.line("constexpr int kVectors = vectors.value;");
+  w_.out.line("pack_panel<kVectors>(v + e, {}, 1, keys, (kVectors - 1) * kLanes + last.value, to);",
+              t_.v.position);
+  w_.out.put("};");
+  emit_panels(w_, panels_, capacity_, packed_v_);
+  w_.out.line("}}");
+}
+
+// The function that does `rows` queries from i.
+void Writer::tile() {
+  w_.out.line("const auto tile = [&](auto rows, std::int64_t i) __attribute__((always_inline)) {{");
+  w_.out.line("constexpr int kRows = rows.value;");
+  w_.out.line("float top[kRows], sum[kRows], factor[kRows];");
+  for_rows("top[t] = -3.402823466e+38f, sum[t] = 0.0f;");
+  const std::string first = first_key(f_, "i"), last = last_key(f_, "(i + kRows - 1)");
+  if (single_block_) {
+    w_.out.line("constexpr std::int64_t from = 0;");
+    if (last.empty())
+      w_.out.line("const std::int64_t n = keys;");
+    else
+      w_.out.line("const std::int64_t n = sinter::max_of(std::int64_t{{0}}, sinter::min_of(keys, {}));",
+                  last);
+    scores();
+    masked();
+    join();
+    weigh(true);
+  } else {
+    w_.out.line("for (std::int64_t j = 0; j < kRows * {}; ++j) {}[j] = 0.0f;", padded_, result_);
+    w_.out.line("const std::int64_t last = {};",
+                last.empty() ? "keys" : fmt::format("sinter::min_of(keys, {})", last));
+    if (first.empty())
+      w_.out.line("for (std::int64_t from = 0; from < last; from += {}) {{", block_);
+    else
+      w_.out.line(
+          "for (std::int64_t from = sinter::max_of(std::int64_t{{0}}, {}) / {} * {}; from < last; from += "
+          "{}) {{",
+          first, block_, block_, block_);
+    w_.out.line("const std::int64_t n = sinter::min_of(std::int64_t{{{}}}, last - from);", block_);
+    scores();
+    masked();
+    join();
+    weigh(false);
+    w_.out.line("}}");
+    finish();
+  }
+  w_.out.put("};");
+}
+
+void Writer::scores() {
+  const auto score = [&](const std::string& sum, bool vector) {
+    const auto wide = [&](const std::string& number) {
+      return vector ? fmt::format("splat({})", number) : number;
+    };
+    const std::string scaled =
+        fmt::format("mul({}, {})", sum, wide(float_literal(static_cast<double>(f_.scale))));
+    if (f_.softcap == 0) return scaled;
+    const std::string cap = wide(float_literal(static_cast<double>(f_.softcap)));
+    return fmt::format("mul(tanh(div({}, {})), {})", scaled, cap, cap);
+  };
+  if (single_query_) {
+    w_.out.line("for (std::int64_t j = 0; j < n; ++j) {{");
+    w_.out.line("const float product = dot(q, k + (from + j) * {}, {});", t_.k.position, f_.head.value());
+    w_.out.line("{}[j] = {};", scores_, score("product", false));
+    w_.out.line("}}");
+    return;
+  }
+  w_.out.line("for (std::int64_t j = 0; j < n; j += {}) {{", width_);
+  w_.out.line("Tile<{}, kRows> product;", vectors_);
+  w_.out.line("tile_bias(product, nullptr);");
+  w_.out.line("mac(product, q + i * {0}, {0}, {1} + (from + j) * {2}, {2});", t_.q.position, packed_k_,
+              f_.head.value());
+  w_.out.line("SINTER_UNROLL");
+  w_.out.line("for (int t = 0; t < kRows; ++t) {{");
+  w_.out.line("SINTER_UNROLL");
+  w_.out.line("for (int o = 0; o < {}; ++o) store({} + t * {} + j + o * kLanes, {});", vectors_, scores_,
+              block_, score("product.a[t][o]", true));
+  w_.out.line("}}");
+  w_.out.line("}}");
+}
+
+// The mask joins the scores, and what must not take part becomes -inf, up to whole vectors.
+void Writer::masked() {
+  const Value* mask = w_.node.input(kMask);
+  w_.out.line("for (int t = 0; t < kRows; ++t) {{");
+  w_.out.line("float* const row = {} + t * {};", scores_, block_);
+  if (mask && mask->type.dtype == DType::kBool) {
+    w_.out.line("const bool* const allowed = {} + from;", mask_row(w_, f_, "(i + t)"));
+    w_.out.line("for (std::int64_t j = 0; j < n; ++j) row[j] = allowed[j] ? row[j] : -__builtin_inff();");
+  } else if (mask) {
+    w_.out.line("const float* const added = {} + from;", mask_row(w_, f_, "(i + t)"));
+    w_.out.line("std::int64_t j = 0;");
+    w_.out.line("for (; j + kLanes <= n; j += kLanes) store(row + j, add(load(row + j), load(added + j)));");
+    w_.out.line("for (; j < n; ++j) row[j] += added[j];");
+  }
+  const std::string first = first_key(f_, "(i + t)"), last = last_key(f_, "(i + t)");
+  w_.out.line("exclude(row, n, {}, {});", first.empty() ? "0" : fmt::format("{} - from", first),
+              last.empty() ? "n" : fmt::format("sinter::min_of(n, {} - from)", last));
+}
+
+void Writer::join() {
+  w_.out.line("factor[t] = join_scores(row, n, top[t], sum[t]);");
+  w_.out.line("}}");
+}
+
+// The block's weights times V: into `result`, or, where it is the only block, finished.
+void Writer::weigh(bool single) {
+  if (single) {
+    for_rows(f_.masked_rows_are_zero ? "factor[t] = sum[t] > 0.0f ? 1.0f / sum[t] : sum[t];"
+                                     : "factor[t] = 1.0f / sum[t];");
+  }
+  const bool packed = !single_query_;
+  w_.out.line(
+      "const auto panel = [&](auto vectors, auto lanes, std::int64_t e, const float* values) "
+      "__attribute__((always_inline)) {{");
+  w_.out.line("constexpr int kVectors = vectors.value;");
+  w_.out.line("Tile<kVectors, kRows> part;");
+  if (single) {
+    w_.out.line("tile_bias(part, nullptr);");
+  } else {
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int t = 0; t < kRows; ++t) {{");
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line(
+        "for (int o = 0; o < kVectors; ++o) part.a[t][o] = mul(load({} + t * {} + e + o * kLanes), "
+        "splat(factor[t]));",
+        result_, padded_);
+    w_.out.line("}}");
+  }
+  if (packed)
+    w_.out.line("mac(part, {}, {}, values + from * kVectors * kLanes, n);", scores_, block_);
+  else
+    w_.out.line("add_rows(part, {}, values + from * {}, {}, n, lanes.value);", scores_, t_.v.position,
+                t_.v.position);
+  w_.out.line("SINTER_UNROLL");
+  w_.out.line("for (int t = 0; t < kRows; ++t) {{");
+  w_.out.line("SINTER_UNROLL");
+  w_.out.line("for (int o = 0; o < kVectors; ++o) {{");
+  if (single)
+    w_.out.line(
+        "store_lanes({} + e + o * kLanes, mul(part.a[t][o], splat(factor[t])), o == kVectors - 1 ? "
+        "lanes.value : kLanes);",
+        out_row());
+  else
+    w_.out.line("store({} + t * {} + e + o * kLanes, part.a[t][o]);", result_, padded_);
+  w_.out.line("}}");
+  w_.out.line("}}");
+  if (!single && packed) w_.out.line("static_cast<void>(lanes);");
+  w_.out.put("};");
+  if (packed) {
+    emit_panels(w_, panels_, capacity_, packed_v_);
+  } else {
+    // The panels of an unpacked V begin at its elements.
+    emit_panels(w_, panels_, 1, "v");
+  }
+}
+
+void Writer::finish() {
+  w_.out.line("for (int t = 0; t < kRows; ++t) {{");
+  w_.out.line("const float scale = {};",
+              f_.masked_rows_are_zero ? "sum[t] > 0.0f ? 1.0f / sum[t] : sum[t]" : "1.0f / sum[t]");
+  w_.out.line("float* const to = {};", out_row());
+  w_.out.line("const float* const row = {} + t * {};", result_, padded_);
+  w_.out.line("std::int64_t e = 0;");
+  const int64_t v_head = f_.v_head.value();
+  w_.out.line("for (; e + kLanes <= {}; e += kLanes) store(to + e, mul(load(row + e), splat(scale)));",
+              v_head);
+  if (v_head % w_.target.lanes != 0) w_.out.line("for (; e < {}; ++e) to[e] = row[e] * scale;", v_head);
+  w_.out.line("}}");
+}
+
+void emit(LayerWriter& w) { Writer(w).write(); }
+
+}  // namespace
+
+std::string factor_text(LayerWriter& w, const Dim& d) {
+  const std::string text = w.dim(d);
+  return text.find(' ') == std::string::npos && text.find('-') == std::string::npos ? text : "(" + text + ")";
+}
+
+std::string Heads::at(const std::string& b, const std::string& h) const {
+  return fmt::format("{} + {} * {} + {} * {}", pointer, b, batch, h, head);
+}
+
+Heads heads_of(LayerWriter& w, const std::string& pointer, HeadLayout layout, const Dim& heads,
+               const Dim& positions, const Dim& elements) {
+  const bool heads_first = layout == HeadLayout::kHeadsFirst;
+  return {pointer, factor_text(w, heads * positions * elements),
+          factor_text(w, heads_first ? positions * elements : elements),
+          factor_text(w, heads_first ? elements : heads * elements)};
+}
+
+namespace {
+// Past and new rows of `input` one behind the other in `to`.
+void emit_cache(LayerWriter& w, const AttentionForm& f, const std::string& to, size_t past, const Heads& now,
+                const Dim& elements) {
+  const std::string heads = factor_text(w, f.kv_heads), e = factor_text(w, elements);
+  w.include("sinter/copy.h");
+  w.out.line("for (std::int64_t b = 0; b < {}; ++b) {{", w.dim(f.batch));
+  w.out.line("for (std::int64_t c = 0; c < {}; ++c) {{", heads);
+  w.out.line("auto* const to = {} + (b * {} + c) * {};", to, heads, factor_text(w, f.total * elements));
+  if (w.node.input(past)) {
+    const std::string size = factor_text(w, f.past * elements);
+    w.out.line("sinter::copy(to, {} + (b * {} + c) * {}, {});", w.input(past), heads, size, size);
+  }
+  w.out.line("for (std::int64_t j = 0; j < {}; ++j) {{", w.dim(f.kv_length));
+  w.out.line("sinter::copy(to + ({} + j) * {}, {} + j * {}, {});", factor_text(w, f.past), e,
+             now.at("b", "c"), now.position, e);
+  w.out.line("}}");
+  w.out.line("}}");
+  w.out.line("}}");
+}
+}  // namespace
+
+AttentionTensors emit_attention_start(LayerWriter& w, const AttentionForm& f) {
+  AttentionTensors t;
+  t.q = heads_of(w, w.input(kQ), f.q, f.q_heads, f.q_length, f.head);
+  t.k = heads_of(w, w.input(kK), f.k, f.kv_heads, f.kv_length, f.head);
+  t.v = heads_of(w, w.input(kV), f.v, f.kv_heads, f.kv_length, f.v_head);
+  t.y = heads_of(w, w.output(kY), f.y, f.q_heads, f.q_length, f.v_head);
+  if (w.node.input(kValidKeys)) {
+    w.include("sinter/status.h");
+    w.can_fail();
+    w.out.line("for (std::int64_t b = 0; b < {}; ++b) {{", w.dim(f.batch));
+    w.out.line("if ({0}[b] < 0 || {0}[b] > {1}) return sinter::kIndexError;", w.input(kValidKeys),
+               w.dim(f.total));
+    w.out.line("}}");
+  }
+  const auto cache = [&](size_t output, size_t past, size_t input, Heads& heads, const Dim& elements,
+                         const char* name) {
+    const bool has_past = w.node.input(past) != nullptr, wanted = w.node.has_output(output);
+    if (!has_past && !wanted) return;
+    const std::string to = wanted ? w.output(output)
+                                  : w.scratch(name, std::string(cpp_name(w.node.inputs[input]->type.dtype)),
+                                              (f.batch * f.kv_heads * f.total * elements).hi());
+    emit_cache(w, f, to, past, heads, elements);
+    if (has_past) heads = heads_of(w, to, HeadLayout::kHeadsFirst, f.kv_heads, f.total, elements);
+  };
+  cache(kPresentKey, kPastKey, kK, t.k, f.head, "present_key");
+  cache(kPresentValue, kPastValue, kV, t.v, f.v_head, "present_value");
+  return t;
+}
+
+void emit_attention_keys(LayerWriter& w, const AttentionForm& f) {
+  w.include("sinter/dims.h");
+  const Value* mask = w.node.input(kMask);
+  std::string keys = w.dim(f.total);
+  if (mask && !(mask->type.shape.back() == f.total))
+    keys = fmt::format("sinter::min_of(std::int64_t{{{}}}, std::int64_t{{{}}})", keys,
+                       w.dim(mask->type.shape.back()));
+  if (w.node.input(kValidKeys))
+    keys = fmt::format("sinter::min_of({}[b], std::int64_t{{{}}})", w.input(kValidKeys), keys);
+  w.out.line("const std::int64_t keys = {};", keys);
+  if (!f.causal && f.left < 0 && f.right < 0) return;
+  w.out.line("const std::int64_t offset = {};  // of query 0 among the keys",
+             w.node.input(kValidKeys)
+                 ? fmt::format("{}[b] - {}", w.input(kValidKeys), factor_text(w, f.q_length))
+                 : w.dim(f.past));
+}
+
+std::string mask_row(LayerWriter& w, const AttentionForm& f, const std::string& query) {
+  const Value* mask = w.node.input(kMask);
+  if (!mask) return "";
+  const Shape& m = mask->type.shape;
+  const Shape full{f.batch, f.q_heads, f.q_length, f.total};
+  const char* names[] = {"b", "h", "", ""};
+  std::string text = w.input(kMask);
+  Dim each = m.back();
+  for (size_t a = m.size() - 1; a-- > 0;) {
+    const size_t axis = 4 - m.size() + a;
+    const std::string index = axis == 2 ? query : names[axis];
+    if (!m[a].is(1)) {
+      const bool open = !(m[a] == full[axis]) && m[a].lo() <= 1;  // 1 or all, known at run time
+      text += open ? fmt::format(" + ({} == 1 ? 0 : {} * {})", w.dim(m[a]), index, factor_text(w, each))
+                   : fmt::format(" + {} * {}", index, factor_text(w, each));
+    }
+    each = each * m[a];
+  }
+  return text;
+}
+
+std::string first_key(const AttentionForm& f, const std::string& i) {
+  return f.left < 0 ? "" : fmt::format("({} + offset - {})", i, f.left);
+}
+std::string last_key(const AttentionForm& f, const std::string& i) {
+  if (!f.causal && f.right < 0) return "";
+  const int64_t ahead = f.causal || f.right == 0 ? 0 : f.right;
+  return fmt::format("({} + offset + {})", i, ahead + 1);
+}
+
+const std::vector<Kernel>& kernels_attention() {
+  static const std::vector<Kernel> table = {
+      {"attention", "Attention of floats, blocks of keys with a running softmax", accepts, emit},
+      {"attention_plain", "Attention of any float type, with its scores as an output, as plain loops",
+       accepts_plain, emit_attention_plain},
+  };
+  return table;
+}
+
+}  // namespace sinter

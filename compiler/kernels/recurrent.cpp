@@ -1,0 +1,569 @@
+// RNN, GRU and LSTM of floats with constant weights.
+//
+// Neurons are cut into panels of one vector each; a panel holds all gates of its neurons, so that the sums of
+// a tile are all that a cell's activations need and never leave the registers. Per direction, W x + b of a
+// block of steps is one matrix product into scratch (bounded: long sequences go block by block); then each
+// step adds R h by the same tiles and finishes the cells. States lie in scratch in rows of whole vectors, the
+// hidden state twice, as every neuron reads the old state of all. A single step of a single sequence
+// (streaming) takes both products in one go. GRU with linear_before_reset = 0 needs r * h of all neurons
+// before its third product: two rounds over the panels.
+//
+// Sequences of given lengths run one after the other.
+#include "kernels/recurrent.h"
+
+#include <algorithm>
+
+#include "emit/expr_text.h"
+#include "kernels/tiles.h"
+
+namespace sinter {
+namespace {
+
+using Cell = Recurrence::Cell;
+
+bool is_recurrent(const Node& n) {
+  const std::string_view op = n.op->name;
+  return n.op->domain[0] == 0 && !n.epilogue && (op == "RNN" || op == "GRU" || op == "LSTM");
+}
+const Value* optional_input(const Node& n, size_t i) { return i < n.inputs.size() ? n.inputs[i] : nullptr; }
+
+bool accepts(const Node& n, const Target&) {
+  if (!is_recurrent(n) || n.inputs[0]->type.dtype != DType::kF32) return false;
+  for (size_t i : {1u, 2u, 3u, 7u})
+    if (const Value* v = optional_input(n, i); v && !v->data) return false;
+  const Recurrence r = recurrence_of(n);
+  return r.hidden.is_static() && r.inputs.is_static() && r.hidden.value() > 0 &&
+         r.batch.hi() <= (int64_t{1} << 24);
+}
+bool accepts_plain(const Node& n, const Target&) {
+  return is_recurrent(n) && is_float(n.inputs[0]->type.dtype);
+}
+
+class Writer {
+ public:
+  explicit Writer(LayerWriter& w)
+      : w_(w), n_(w.node), r_(recurrence_of(w.node)), lanes_(w.target.lanes), stride_(row_strides(w, r_)) {
+    hidden_ = r_.hidden.value();
+    inputs_ = r_.inputs.value();
+    panels_ = (hidden_ + lanes_ - 1) / lanes_;
+    padded_ = panels_ * lanes_;
+    width_ = padded_ * r_.gates;
+    lengths_ = optional_input(n_, 4) != nullptr;
+    rows_ = lengths_ ? Dim(1) : r_.batch;
+    two_rounds_ = r_.cell == Cell::kGru && !r_.linear_before_reset;
+    direct_ = !lengths_ && !two_rounds_ && r_.batch.is(1) && r_.steps.is(1);
+  }
+
+  void write();
+
+ private:
+  const float* constant(size_t i) const {
+    const Value* v = optional_input(n_, i);
+    return v ? v->data->as<float>() : nullptr;
+  }
+  std::vector<float> pack(size_t input, int64_t depth, int64_t first_gate, int64_t gates) const;
+  std::vector<float> pack_bias(bool recurrent) const;
+  void declare();
+  void directions(size_t first, size_t count);
+  void sequences();
+  void projection();
+  void steps();
+  void step();
+  void open_panels(const std::string& weights, int64_t gates);
+  void close_panels(int64_t gates);
+  void start(const std::string& sum, const std::string& bias);
+  void add_recurrent(const std::string& from);
+  void start_with_x(const std::string& sum);
+  void rnn();
+  void gru();
+  void gru_first_round();
+  void gru_second_round();
+  void lstm();
+  void finish(const std::string& after);
+  std::string of_x(int64_t gate) const;  // W x + b of a gate for row t of a tile
+  // " + n * stride" where sequences run one after the other.
+  std::string of_n(const std::string& stride) const { return lengths_ ? " + n * " + stride : ""; }
+  const GateActivation& activation(size_t i) const { return r_.activations[direction_][i]; }
+  void activated(size_t i, const std::string& name, const std::string& value) {
+    emit_activation(w_, r_, activation(i), name, value, "f32v");
+  }
+
+  LayerWriter& w_;
+  const Node& n_;
+  Recurrence r_;
+  int lanes_;
+  RowStrides stride_;
+  int64_t hidden_ = 0, inputs_ = 0, panels_ = 0, padded_ = 0, width_ = 0, block_ = 1;
+  bool lengths_ = false, direct_ = false, two_rounds_ = false;
+  Dim rows_;
+  size_t direction_ = 0;  // whose activations are written
+  std::string x_, y_, weights_, recurrent_, hidden_weights_, bias_, recurrent_bias_, peephole_, h0_, c0_, yh_,
+      yc_, projected_, state_, cell_, update_, reset_, backward_;
+};
+
+// Gates [first_gate, first_gate + gates) of W or R as panels [direction][panel][depth][gate][lane].
+std::vector<float> Writer::pack(size_t input, int64_t depth, int64_t first_gate, int64_t gates) const {
+  Panels p;
+  p.vectors = static_cast<int>(gates);
+  p.full = panels_;
+  std::vector<float> all;
+  for (int64_t d = 0; d < r_.directions; ++d) {
+    const float* m = constant(input) + d * r_.gates * hidden_ * depth;
+    const auto at = [&](int64_t k, int64_t channel) {
+      const int64_t gate = first_gate + channel / lanes_ % gates;
+      const int64_t j = channel / (lanes_ * gates) * lanes_ + channel % lanes_;
+      return j < hidden_ ? m[(gate * hidden_ + j) * depth + k] : 0.0f;
+    };
+    const std::vector<float> one = pack_panels(p, lanes_, panels_ * gates * lanes_, depth, at);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  return all;
+}
+
+// Biases as [direction][panel][gate][lane]. Those of R join those of W, but for GRU's hidden gate with
+// linear_before_reset: it is multiplied by r, so it starts the sum of R h (`recurrent`).
+std::vector<float> Writer::pack_bias(bool recurrent) const {
+  const float* b = constant(3);
+  std::vector<float> all;
+  for (int64_t d = 0; d < r_.directions; ++d)
+    for (int64_t p = 0; p < panels_; ++p)
+      for (int64_t g = 0; g < r_.gates; ++g)
+        for (int64_t l = 0; l < lanes_; ++l) {
+          const int64_t j = p * lanes_ + l, rows = r_.gates * hidden_, i = g * hidden_ + j;
+          const bool apart = r_.cell == Cell::kGru && r_.linear_before_reset && g == 2;
+          float v = 0;
+          if (j < hidden_ && b) {
+            const float of_w = b[d * 2 * rows + i], of_r = b[d * 2 * rows + rows + i];
+            v = recurrent ? (apart ? of_r : 0) : apart ? of_w : of_w + of_r;
+          }
+          all.push_back(v);
+        }
+  return all;
+}
+
+void Writer::declare() {
+  x_ = w_.input(0);
+  const std::string shape = fmt::format("in panels of {} gates of {} neurons", r_.gates, lanes_);
+  weights_ = w_.weights("w", pack(1, inputs_, 0, r_.gates),
+                        fmt::format("[{}][{}][{}], {}", r_.directions, inputs_, width_, shape));
+  if (two_rounds_) {
+    recurrent_ = w_.weights("r", pack(2, hidden_, 0, 2),
+                            fmt::format("[{}][{}][{}], gates z and r", r_.directions, hidden_, 2 * padded_));
+    hidden_weights_ = w_.weights("r_hidden", pack(2, hidden_, 2, 1),
+                                 fmt::format("[{}][{}][{}], gate h", r_.directions, hidden_, padded_));
+  } else {
+    recurrent_ = w_.weights("r", pack(2, hidden_, 0, r_.gates),
+                            fmt::format("[{}][{}][{}], {}", r_.directions, hidden_, width_, shape));
+  }
+  if (constant(3)) {
+    bias_ = w_.weights("bias", pack_bias(false), fmt::format("[{}][{}]", r_.directions, width_));
+    if (r_.cell == Cell::kGru && r_.linear_before_reset)
+      recurrent_bias_ = w_.weights("r_bias", pack_bias(true), fmt::format("[{}][{}]", r_.directions, width_));
+  }
+  if (const float* p = constant(7)) {
+    std::vector<float> packed;
+    for (int64_t d = 0; d < r_.directions; ++d)
+      for (int64_t g = 0; g < 3; ++g)
+        for (int64_t j = 0; j < padded_; ++j)
+          packed.push_back(j < hidden_ ? p[(d * 3 + g) * hidden_ + j] : 0.0f);
+    peephole_ = w_.weights("peephole", packed, fmt::format("[{}][3][{}]", r_.directions, padded_));
+  }
+  if (optional_input(n_, 5)) h0_ = w_.input(5);
+  if (optional_input(n_, 6)) c0_ = w_.input(6);
+  if (n_.has_output(0)) y_ = w_.output(0);
+  if (n_.has_output(1)) yh_ = w_.output(1);
+  if (n_.has_output(2)) yc_ = w_.output(2);
+  const int64_t rows = std::max<int64_t>(rows_.hi(), 1), all_steps = std::max<int64_t>(r_.steps.hi(), 1);
+  if (!direct_) {
+    // About 256 KiB of projections, but enough rows for full tiles.
+    const int64_t fit = std::max((int64_t{1} << 16) / (rows * width_), (16 + rows - 1) / rows);
+    block_ = std::min(all_steps, fit);
+    projected_ = w_.scratch("projected", "float", block_ * rows * width_);
+  }
+  state_ = w_.scratch("state", "float", 2 * rows * padded_);
+  if (r_.cell == Cell::kLstm) cell_ = w_.scratch("cell", "float", rows * padded_);
+  if (two_rounds_) {
+    update_ = w_.scratch("updates", "float", rows * padded_);
+    reset_ = w_.scratch("resets", "float", rows * padded_);
+  }
+}
+
+void Writer::write() {
+  for (const char* header : {"sinter/mac.h", "sinter/math.h", "sinter/recurrent.h", "sinter/dims.h"})
+    w_.include(header);
+  const Dim macs = r_.steps * r_.batch * Dim(r_.directions * r_.gates * hidden_ * (inputs_ + hidden_));
+  w_.flops(macs * Dim(2));
+  w_.summary(fmt::format("{} {}{} -> {}, {} step{}", n_.op->name,
+                         r_.directions == 2 ? "bidirectional "
+                         : r_.first_reverse ? "reverse "
+                                            : "",
+                         inputs_, hidden_, r_.steps.text(), r_.steps.is(1) ? "" : "s"));
+  declare();
+  emit_length_check(w_, r_);
+  const auto count = static_cast<size_t>(r_.directions);
+  if (count == 2 && r_.activations[0] == r_.activations[1]) {
+    directions(0, 2);
+  } else {
+    for (size_t d = 0; d < count; ++d) directions(d, 1);
+  }
+  if (lengths_) w_.out.line("return 0;");
+}
+
+// The code of `count` directions that only differ in their weights and in the order of the steps.
+void Writer::directions(size_t first, size_t count) {
+  direction_ = first;
+  if (count == 2)
+    w_.out.line("for (std::int64_t d = 0; d < 2; ++d) {{  // forward, then backward");
+  else
+    w_.out.line("{{");
+  const auto part = [&](const std::string& pointer, const std::string& size) {
+    if (pointer.empty()) return std::string("nullptr");
+    if (count == 2) return fmt::format("{} + d * {}", pointer, size);
+    return first == 0 ? pointer : fmt::format("{} + {}", pointer, size);
+  };
+  const auto number = [](int64_t v) { return std::to_string(v); };
+  w_.out.line("const float* const wd = {};", part(weights_, number(inputs_ * width_)));
+  w_.out.line("const float* const rd = {};",
+              part(recurrent_, number(hidden_ * (two_rounds_ ? 2 * padded_ : width_))));
+  if (two_rounds_)
+    w_.out.line("const float* const rhd = {};", part(hidden_weights_, number(hidden_ * padded_)));
+  if (!bias_.empty()) w_.out.line("const float* const bias_d = {};", part(bias_, number(width_)));
+  if (!recurrent_bias_.empty())
+    w_.out.line("const float* const r_bias_d = {};", part(recurrent_bias_, number(width_)));
+  if (!peephole_.empty())
+    w_.out.line("const float* const peephole_d = {};", part(peephole_, number(3 * padded_)));
+  if (!y_.empty()) w_.out.line("float* const yd = {};", part(y_, stride_.y_direction));
+  const auto state = [&](const char* name, const char* type, const std::string& pointer) {
+    if (!pointer.empty())
+      w_.out.line("{} const {} = {};", type, name, part(pointer, stride_.state_direction));
+  };
+  state("h0", "const float*", h0_);
+  state("c0", "const float*", c0_);
+  state("yh", "float*", yh_);
+  state("yc", "float*", yc_);
+  backward_ = count == 2 ? "d == 1" : r_.reverse(static_cast<int64_t>(first)) ? "true" : "false";
+  if (!direct_) projection();
+  if (lengths_) {
+    w_.out.line("for (std::int64_t n = 0; n < {}; ++n) {{", w_.dim(r_.batch));
+    w_.out.line("const std::int64_t length = {}[n];", w_.input(4));
+  }
+  sequences();
+  if (lengths_) w_.out.line("}}");
+  w_.out.line("}}");
+}
+
+// All sequences at once, or sequence n alone.
+void Writer::sequences() {
+  const std::string rows = w_.dim(rows_);
+  w_.out.line("float* h = {};", state_);
+  w_.out.line("float* next = {} + {} * {};", state_, rows, padded_);
+  const std::string started = lengths_ ? "length > 0 ? " : "";
+  const auto load_states = [&](const std::string& to, const char* from, bool given) {
+    w_.out.line("sinter::load_states({}, {}, {}, {}, {}, {});", to, rows, hidden_, padded_,
+                given ? started + from + of_n(stride_.state_row) + (lengths_ ? " : nullptr" : "") : "nullptr",
+                stride_.state_row);
+  };
+  load_states("h", "h0", !h0_.empty());
+  if (!cell_.empty()) load_states(cell_, "c0", !c0_.empty());
+  steps();
+  const auto store_states = [&](const char* to, const std::string& from) {
+    w_.out.line("sinter::store_states({}{}, {}, {}, {}, {}, {});", to, of_n(stride_.state_row),
+                stride_.state_row, from, rows, hidden_, padded_);
+  };
+  if (!yh_.empty()) store_states("yh", "h");
+  if (!yc_.empty()) store_states("yc", cell_);
+  if (lengths_ && !y_.empty()) {
+    w_.out.line("for (std::int64_t t = length; t < {}; ++t) {{", w_.dim(r_.steps));
+    w_.out.line("for (std::int64_t j = 0; j < {}; ++j) yd[t * {}{} + j] = 0.0f;", hidden_, stride_.y_step,
+                of_n(stride_.y_row));
+    w_.out.line("}}");
+  }
+}
+
+void Writer::projection() {
+  w_.out.line("// to[i] = W x[i] + bias for `count` rows of x");
+  w_.out.line(
+      "const auto project = [&](const float* from, std::int64_t count, std::int64_t from_row, float* to, "
+      "std::int64_t to_row) {{");
+  w_.out.line("for (std::int64_t p = 0; p < {}; ++p) {{", panels_);
+  w_.out.line("const auto tile = [&](auto rows, std::int64_t i) __attribute__((always_inline)) {{");
+  w_.out.line("constexpr int kRows = rows.value;");
+  w_.out.line("Tile<{}, kRows> sum;", r_.gates);
+  start("sum", bias_.empty() ? "" : "bias_d");
+  w_.out.line("mac(sum, from + i * from_row, from_row, wd + p * {}, {});", inputs_ * r_.gates * lanes_,
+              inputs_);
+  w_.out.line("SINTER_UNROLL");
+  w_.out.line("for (int t = 0; t < kRows; ++t) {{");
+  w_.out.line("SINTER_UNROLL");
+  w_.out.line(
+      "for (int g = 0; g < {0}; ++g) store(to + (i + t) * to_row + (p * {0} + g) * kLanes, sum.a[t][g]);",
+      r_.gates);
+  w_.out.line("}}");
+  w_.out.put("};");
+  w_.out.line("std::int64_t i = 0;");
+  for (int t = w_.target.tile(static_cast<int>(r_.gates)); t >= 1; t = t > 4 ? t / 2 : t > 1 ? 1 : 0)
+    w_.out.line("for (; i + {0} <= count; i += {0}) tile(Int<{0}>(), i);", t);
+  w_.out.line("}}");
+  w_.out.put("};");
+}
+
+void Writer::steps() {
+  const std::string rows = w_.dim(rows_), length = lengths_ ? "length" : w_.dim(r_.steps);
+  if (direct_) {
+    w_.out.line("constexpr std::int64_t t = 0;");
+    return step();
+  }
+  w_.out.line("for (std::int64_t done = 0; done < {}; done += {}) {{", length, block_);
+  w_.out.line("const std::int64_t block = sinter::min_of(std::int64_t{{{}}}, {} - done);", block_, length);
+  w_.out.line("const std::int64_t first = {} ? {} - done - block : done;", backward_, length);
+  if (lengths_)
+    w_.out.line("project({} + first * {} + n * {}, block, {}, {}, {});", x_, stride_.x_step, stride_.x_row,
+                stride_.x_step, projected_, width_);
+  else if (!r_.batch_first || r_.batch.is(1))
+    w_.out.line("project({} + first * {}, block * {}, {}, {}, {});", x_, stride_.x_step, rows, inputs_,
+                projected_, width_);
+  else
+    w_.out.line(
+        "for (std::int64_t b = 0; b < {0}; ++b) project({1} + first * {2} + b * {3}, block, {2}, {4} + b * "
+        "{5}, {0} * {5});",
+        rows, x_, stride_.x_step, stride_.x_row, projected_, width_);
+  w_.out.line("for (std::int64_t s = 0; s < block; ++s) {{");
+  w_.out.line("const std::int64_t t = {} ? first + block - 1 - s : first + s;", backward_);
+  w_.out.line("const float* const of_x = {} + (t - first) * {} * {};", projected_, rows, width_);
+  step();
+  w_.out.line("}}");
+  w_.out.line("}}");
+}
+
+void Writer::step() {
+  if (!y_.empty()) w_.out.line("float* const yt = yd + t * {}{};", stride_.y_step, of_n(stride_.y_row));
+  if (two_rounds_) {
+    open_panels("rd", 2);
+    gru_first_round();
+    close_panels(2);
+    open_panels("rhd", 1);
+    gru_second_round();
+    close_panels(1);
+  } else {
+    open_panels("rd", r_.gates);
+    if (r_.cell == Cell::kLstm) lstm();
+    if (r_.cell == Cell::kGru) gru();
+    if (r_.cell == Cell::kRnn) rnn();
+    close_panels(r_.gates);
+  }
+  w_.out.line("float* const old = h;");
+  w_.out.line("h = next;");
+  w_.out.line("next = old;");
+}
+
+// A loop over panels and in it the function that works on a tile of rows.
+void Writer::open_panels(const std::string& weights, int64_t gates) {
+  w_.out.line("for (std::int64_t p = 0; p < {}; ++p) {{", panels_);
+  w_.out.line("const float* const panel = {} + p * {};", weights, hidden_ * gates * lanes_);
+  w_.out.line("const auto tile = [&](auto rows, std::int64_t b) __attribute__((always_inline)) {{");
+  w_.out.line("constexpr int kRows = rows.value;");
+  w_.out.line("Tile<{}, kRows> sum;", gates);
+}
+void Writer::close_panels(int64_t gates) {
+  w_.out.line("}}");
+  w_.out.put("};");
+  emit_tiles(w_, "0", w_.dim(rows_), rows_, w_.target.tile(static_cast<int>(gates)), "b",
+             "tile(Int<{T}>(), {x});");
+  w_.out.line("}}");
+}
+
+void Writer::start(const std::string& sum, const std::string& bias) {
+  if (bias.empty())
+    w_.out.line("tile_bias({}, static_cast<const float*>(nullptr));", sum);
+  else
+    w_.out.line("tile_bias({}, {} + p * {});", sum, bias, r_.gates * lanes_);
+}
+
+// sum += the panel's part of R `from`; then opens the loop over the tile's rows.
+void Writer::add_recurrent(const std::string& from) {
+  if (rows_.is(1)) {
+    w_.out.line("mac_row(sum, {} + b * {}, panel, {});", from, padded_, hidden_);
+  } else {
+    w_.out.line("if constexpr (kRows == 1)");
+    w_.out.line("  mac_row(sum, {} + b * {}, panel, {});", from, padded_, hidden_);
+    w_.out.line("else");
+    w_.out.line("  mac(sum, {0} + b * {1}, {1}, panel, {2});", from, padded_, hidden_);
+  }
+  w_.out.line("SINTER_UNROLL");
+  w_.out.line("for (int t = 0; t < kRows; ++t) {{");
+  w_.out.line("const std::int64_t at = (b + t) * {} + p * kLanes;", padded_);
+}
+
+// sum = W x + bias, of the step's projection or right here.
+void Writer::start_with_x(const std::string& sum) {
+  if (direct_) {
+    start(sum, bias_.empty() ? "" : "bias_d");
+    w_.out.line("mac_row({}, {}, wd + p * {}, {});", sum, x_, inputs_ * r_.gates * lanes_, inputs_);
+    return;
+  }
+  w_.out.line("SINTER_UNROLL");
+  w_.out.line("for (int t = 0; t < kRows; ++t) {{");
+  w_.out.line("SINTER_UNROLL");
+  w_.out.line(
+      "for (int g = 0; g < {0}; ++g) {2}.a[t][g] = load(of_x + (b + t) * {1} + (p * {0} + g) * kLanes);",
+      r_.gates, width_, sum);
+  w_.out.line("}}");
+}
+std::string Writer::of_x(int64_t gate) const {
+  return direct_ ? fmt::format("of_x.a[t][{}]", gate)
+                 : fmt::format("load(of_x + (b + t) * {} + (p * {} + {}) * kLanes)", width_, r_.gates, gate);
+}
+
+// Stores the new state.
+void Writer::finish(const std::string& after) {
+  w_.out.line("store(next + at, {});", after);
+  if (y_.empty()) return;
+  const int64_t tail = hidden_ - (panels_ - 1) * lanes_;
+  const std::string to = fmt::format("yt + (b + t) * {} + p * kLanes", stride_.y_row);
+  if (tail == lanes_)
+    w_.out.line("store({}, {});", to, after);
+  else
+    w_.out.line("store_lanes({}, {}, p == {} ? {} : kLanes);", to, after, panels_ - 1, tail);
+}
+
+void Writer::rnn() {
+  start_with_x("sum");
+  add_recurrent("h");
+  activated(0, "after", "sum.a[t][0]");
+  finish("after");
+}
+
+void Writer::gru() {
+  if (direct_) {
+    w_.out.line("Tile<3, kRows> of_x;");
+    start_with_x("of_x");
+  }
+  start("sum", recurrent_bias_.empty() ? "" : "r_bias_d");
+  add_recurrent("h");
+  activated(0, "update", fmt::format("add({}, sum.a[t][0])", of_x(0)));
+  activated(0, "reset", fmt::format("add({}, sum.a[t][1])", of_x(1)));
+  activated(1, "now", fmt::format("fma(reset, sum.a[t][2], {})", of_x(2)));
+  w_.out.line("const f32v after = fma(update, sub(load(h + at), now), now);");
+  finish("after");
+}
+
+void Writer::gru_first_round() {
+  start("sum", "");
+  add_recurrent("h");
+  activated(0, "update", fmt::format("add({}, sum.a[t][0])", of_x(0)));
+  activated(0, "reset", fmt::format("add({}, sum.a[t][1])", of_x(1)));
+  w_.out.line("store({} + at, update);", update_);
+  w_.out.line("store({} + at, mul(reset, load(h + at)));", reset_);
+}
+void Writer::gru_second_round() {
+  start("sum", "");
+  add_recurrent(reset_);
+  activated(1, "now", fmt::format("add({}, sum.a[t][0])", of_x(2)));
+  w_.out.line("const f32v after = fma(load({} + at), sub(load(h + at), now), now);", update_);
+  finish("after");
+}
+
+void Writer::lstm() {
+  start_with_x("sum");
+  add_recurrent("h");
+  const auto peep = [&](int gate, const std::string& cell, const std::string& sum) {
+    if (peephole_.empty()) return sum;
+    return fmt::format("fma(load(peephole_d + {} + p * kLanes), {}, {})", gate * padded_, cell, sum);
+  };
+  w_.out.line("const f32v before = load({} + at);", cell_);
+  activated(0, "in", peep(0, "before", "sum.a[t][0]"));
+  if (r_.input_forget)
+    w_.out.line("const f32v forget = sub(splat(1.0f), in);");
+  else
+    activated(0, "forget", peep(2, "before", "sum.a[t][2]"));
+  activated(1, "update", "sum.a[t][3]");
+  w_.out.line("const f32v now = fma(forget, before, mul(in, update));");
+  w_.out.line("store({} + at, now);", cell_);
+  activated(0, "open", peep(1, "now", "sum.a[t][1]"));
+  emit_activation(w_, r_, activation(2), "shown", "now", "f32v", false);
+  w_.out.line("const f32v after = mul(open, shown);");
+  finish("after");
+}
+
+void emit(LayerWriter& w) { Writer(w).write(); }
+
+}  // namespace
+
+void emit_activation(LayerWriter& w, const Recurrence& r, const GateActivation& a, const std::string& name,
+                     const std::string& value, const std::string& type, bool clips) {
+  using Kind = GateActivation::Kind;
+  const bool vector = type == "f32v";
+  const auto number = [&](float v) {
+    const std::string literal = float_literal(static_cast<double>(v));
+    return vector ? literal : type == "float" ? literal : fmt::format("static_cast<{}>({})", type, literal);
+  };
+  const std::string in = name + "_in", alpha = number(a.alpha), beta = number(a.beta);
+  const std::string word = vector ? "" : "sinter::";
+  const auto wide = [&](const std::string& v) { return vector ? fmt::format("splat({})", v) : v; };
+  w.out.line("const {} {} = {};", type, in,
+             r.clips && clips
+                 ? fmt::format("{}clamp({}, {}, {})", word, value, number(-r.clip), number(r.clip))
+                 : value);
+  std::string f;
+  switch (a.kind) {
+    case Kind::kRelu: f = fmt::format("{}relu({})", word, in); break;
+    case Kind::kTanh: f = fmt::format("{}tanh({})", word, in); break;
+    case Kind::kSigmoid: f = fmt::format("{}sigmoid({})", word, in); break;
+    case Kind::kSoftsign: f = fmt::format("{}softsign({})", word, in); break;
+    case Kind::kSoftplus: f = fmt::format("{}softplus({})", word, in); break;
+    case Kind::kLeakyRelu: f = fmt::format("{}leaky_relu({}, {})", word, in, alpha); break;
+    case Kind::kElu: f = fmt::format("{}elu({}, {})", word, in, alpha); break;
+    case Kind::kHardSigmoid: f = fmt::format("{}hard_sigmoid({}, {}, {})", word, in, alpha, beta); break;
+    case Kind::kAffine:
+      f = fmt::format("{0}add({0}mul({1}, {2}), {3})", word, in, wide(alpha), wide(beta));
+      break;
+    case Kind::kScaledTanh:
+      f = fmt::format("{0}mul({0}tanh({0}mul({1}, {2})), {3})", word, in, wide(beta), wide(alpha));
+      break;
+    case Kind::kThresholdedRelu:
+      f = vector ? fmt::format("select(ge({0}, splat({1})), {0}, zero())", in, alpha)
+                 : fmt::format("{0} >= {1} ? {0} : {2}", in, alpha, number(0));
+      break;
+  }
+  w.out.line("const {} {} = {};", type, name, f);
+}
+
+RowStrides row_strides(LayerWriter& w, const Recurrence& r) {
+  const Dim d(r.directions);
+  RowStrides s;
+  s.x_step = w.dim(r.batch_first ? r.inputs : r.batch * r.inputs);
+  s.x_row = w.dim(r.batch_first ? r.steps * r.inputs : r.inputs);
+  s.y_step = w.dim(r.batch_first ? d * r.hidden : d * r.batch * r.hidden);
+  s.y_row = w.dim(r.batch_first ? r.steps * d * r.hidden : r.hidden);
+  s.y_direction = w.dim(r.batch_first ? r.hidden : r.batch * r.hidden);
+  s.state_row = w.dim(r.batch_first ? d * r.hidden : r.hidden);
+  s.state_direction = s.y_direction;
+  const auto whole = [](std::string& text) {
+    if (text.find(' ') != std::string::npos || text.find('-') != std::string::npos) text = "(" + text + ")";
+  };
+  for (std::string* text :
+       {&s.x_step, &s.x_row, &s.y_step, &s.y_row, &s.y_direction, &s.state_row, &s.state_direction})
+    whole(*text);
+  return s;
+}
+
+void emit_length_check(LayerWriter& w, const Recurrence& r) {
+  if (!optional_input(w.node, 4)) return;
+  w.include("sinter/status.h");
+  w.can_fail();
+  w.out.line("for (std::int64_t n = 0; n < {}; ++n) {{", w.dim(r.batch));
+  w.out.line("if ({0}[n] < 0 || {0}[n] > {1}) return sinter::kIndexError;", w.input(4), w.dim(r.steps));
+  w.out.line("}}");
+}
+
+const std::vector<Kernel>& kernels_recurrent() {
+  static const std::vector<Kernel> table = {
+      {"recurrent", "RNN, GRU and LSTM of floats, all gates of a panel of neurons in registers", accepts,
+       emit},
+      {"recurrent_plain", "RNN, GRU and LSTM of any float type as plain loops", accepts_plain,
+       emit_recurrent_plain},
+  };
+  return table;
+}
+
+}  // namespace sinter

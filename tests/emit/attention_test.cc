@@ -1,0 +1,204 @@
+// Attention and RotaryEmbedding as generated code: layouts, shared heads, masks, windows, caches, blocks of
+// keys, symbolic extents, other types and the scores.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "emit/sheet.h"
+
+namespace sinter {
+namespace {
+
+// About one key in three excluded, and the first row of a large mask as a whole.
+void with_infinities(Tensor& t, std::mt19937& random) {
+  random_fill(t, random);
+  for (int64_t i = 0; i < t.size(); ++i)
+    if (random() % 3 == 0 || (t.rank() > 1 && i < t.dim(t.rank() - 1))) t.set_real(i, -INFINITY);
+}
+void bits(Tensor& t, std::mt19937& random) {
+  for (int64_t i = 0; i < t.size(); ++i)
+    t.set_integer(i, random() % 3 != 0 && !(t.rank() > 1 && i < t.dim(t.rank() - 1)));
+}
+void counts(Tensor& t, std::mt19937& random) {
+  for (int64_t i = 0; i < t.size(); ++i) t.set_integer(i, 1 + static_cast<int64_t>(random() % 5));
+}
+
+struct Case {
+  Dim batch = 2, queries = 5, keys = 7, past = 0;
+  int64_t heads = 2, kv_heads = 2, head = 8, v_head = 8;
+  bool flat = false;
+  Arg mask = {};
+  bool has_past = false, counted = false;
+  AttributeList attributes = {};
+  std::vector<bool> outputs = {true};
+  DType t = DType::kF32;
+
+  void into(Sheet& s) const {
+    AttributeList a = attributes;
+    std::vector<Arg> in;
+    if (flat) {
+      in = {values(t, {batch, queries, heads * head}), values(t, {batch, keys, kv_heads * head}),
+            values(t, {batch, keys, kv_heads * v_head})};
+      a.push_back({"q_num_heads", heads});
+      a.push_back({"kv_num_heads", kv_heads});
+    } else {
+      bool q = false, k = false, v = false;
+      for (const auto& [name, value] : attributes)
+        if (name == "positions_first") {
+          const Ints flags = std::get<Ints>(value);
+          q = flags[0], k = flags[1], v = flags[2];
+        }
+      const auto shape = [&](bool first, int64_t h, const Dim& length, int64_t e) {
+        return first ? Shape{batch, length, h, e} : Shape{batch, h, length, e};
+      };
+      in = {values(t, shape(q, heads, queries, head)), values(t, shape(k, kv_heads, keys, head)),
+            values(t, shape(v, kv_heads, keys, v_head))};
+    }
+    in.push_back(mask);
+    in.push_back(has_past ? values(t, {batch, kv_heads, past, head}) : absent());
+    in.push_back(has_past ? values(t, {batch, kv_heads, past, v_head}) : absent());
+    in.push_back(counted ? values(DType::kI64, {batch}, counts) : absent());
+    s.add("Attention", in, a, outputs);
+  }
+};
+
+void add_forms(GeneratedBatch& batch) {
+  const int64_t one = 1;
+  const AttributeList causal{{"is_causal", one}};
+  Sheet s;
+  const Dim b = s.symbol("B", 1, 3), q = s.symbol("Q", 1, 70), k = s.symbol("K", 1, 90),
+            p = s.symbol("P", 0, 9);
+  Case{}.into(s);
+  Case{.queries = 33, .keys = 100, .heads = 6, .kv_heads = 3, .head = 24, .v_head = 40}.into(s);
+  Case{.batch = b, .queries = q, .keys = k, .heads = 4, .kv_heads = 1, .head = 16, .v_head = 19, .flat = true}
+      .into(s);
+  Case{.batch = b,
+       .queries = q,
+       .keys = k,
+       .head = 3,
+       .v_head = 1,
+       .mask = floats({b, 1, q, k}, with_infinities)}
+      .into(s);
+  Case{.queries = q, .keys = k, .mask = values(DType::kBool, {2, 1, 1, k}, bits)}.into(s);
+  Case{.queries = q, .keys = k, .mask = values(DType::kBool, {q, k}, bits), .attributes = causal}.into(s);
+  Case{.queries = q, .keys = 600, .head = 16, .v_head = 20, .mask = floats({2, 1, 600}, with_infinities)}
+      .into(s);
+  Case{.queries = q,
+       .keys = q,
+       .past = p,
+       .has_past = true,
+       .attributes = causal,
+       .outputs = {true, true, true}}
+      .into(s);
+  Case{.queries = 1, .keys = 1, .past = p, .heads = 4, .has_past = true, .attributes = causal}.into(s);
+  Case{
+      .queries = 1, .keys = 700, .heads = 4, .head = 20, .v_head = 70, .mask = floats({700}, with_infinities)}
+      .into(s);
+  Case{.queries = 700, .keys = 700, .attributes = {{"is_causal", one}, {"left_window_size", int64_t{40}}}}
+      .into(s);
+  Case{.queries = 9, .keys = 9, .attributes = {{"left_window_size", int64_t{2}}, {"right_window_size", one}}}
+      .into(s);
+  Case{.queries = 3, .keys = 9, .counted = true, .attributes = causal}.into(s);
+  Case{.queries = q, .keys = 9, .counted = true}.into(s);
+  Case{.keys = 12, .mask = floats({5, 8})}.into(s);  // shorter than the keys
+  Case{.attributes = {{"softcap", 2.0f}, {"scale", 0.7f}}}.into(s);
+  Case{.outputs = {true, true, false}}.into(s);
+  Case{.attributes = {{"positions_first", Ints{1, 1, 1, 1}}}}.into(s);
+  Case{.queries = q, .keys = k, .attributes = {{"positions_first", Ints{0, 1, 0, 1}}}}.into(s);
+  const Ints settings[] = {{1, 1, 1, 0}, {3, 70, 90, 9}, {2, 64, 64, 5}};
+  std::vector<std::map<std::string, int64_t>> sets;
+  for (const Ints& v : settings) sets.push_back({{"B", v[0]}, {"Q", v[1]}, {"K", v[2]}, {"P", v[3]}});
+  s.into(batch, "forms", sets, {.relative = 1e-4, .of_max = 2e-5});
+}
+
+void add_plain(GeneratedBatch& batch) {
+  Sheet s;
+  for (int64_t mode : {0, 1, 2, 3})
+    Case{.mask = values(DType::kBool, {5, 7}, bits),
+         .attributes = {{"qk_matmul_output_mode", mode}, {"softcap", 1.5f}},
+         .outputs = {true, false, false, true}}
+        .into(s);
+  for (DType t : {DType::kF64, DType::kF16, DType::kBF16}) {
+    Case{.past = 3,
+         .heads = 4,
+         .mask = values(t, {5, 10}),
+         .has_past = true,
+         .attributes = {{"is_causal", int64_t{1}}},
+         .t = t}
+        .into(s);
+  }
+  Case{.mask = values(DType::kI32, {5, 7})}.into(s);
+  s.into(batch, "plain");
+}
+
+void add_rotary(GeneratedBatch& batch) {
+  Sheet s;
+  const Dim b = s.symbol("B", 1, 3), n = s.symbol("N", 1, 9);
+  for (int64_t interleaved : {0, 1}) {
+    const AttributeList a{{"interleaved", interleaved}};
+    s.add("RotaryEmbedding", {floats({b, 3, n, 38}), floats({b, n, 19}), floats({b, n, 19})}, a);
+    s.add("RotaryEmbedding", {floats({b, n, 80}), floats({b, n, 4}), floats({b, n, 4})},
+          {{"interleaved", interleaved}, {"num_heads", int64_t{4}}, {"rotary_embedding_dim", int64_t{8}}});
+    s.add("RotaryEmbedding",
+          {floats({b, 3, n, 64}), floats({6, 32}), floats({6, 32}), values(DType::kI64, {b, n}, counts)}, a);
+    s.add("RotaryEmbedding",
+          {values(DType::kF16, {2, 3, 4, 8}), values(DType::kF16, {2, 4, 4}), values(DType::kF16, {2, 4, 4})},
+          a);
+  }
+  s.into(batch, "rotary", {{{"B", 1}, {"N", 9}}, {{"B", 3}, {"N", 1}}});
+}
+
+void add_all(GeneratedBatch& batch) {
+  add_forms(batch);
+  add_plain(batch);
+  add_rotary(batch);
+}
+
+TEST(Attention, Avx512) {
+  GeneratedBatch batch;
+  add_all(batch);
+  expect_good(batch.run(target("avx512")));
+}
+TEST(Attention, Aarch64) {
+  GeneratedBatch batch;
+  add_forms(batch);
+  add_rotary(batch);
+  expect_good(batch.run(target("aarch64")));
+}
+TEST(Attention, Avx2WithSanitizers) {
+  GeneratedBatch batch;
+  add_all(batch);
+  expect_good(batch.run(target("avx2"), {.sanitize = true}));
+}
+TEST(Attention, OtherCompilersAndTargets) {
+  GeneratedBatch batch;
+  add_all(batch);
+  expect_good(batch.run(target("avx512"), {.clang = true}), "clang");
+  expect_good(batch.run(target("scalar")), "scalar");
+}
+
+// A count of valid keys beyond the keys, and a position beyond the caches.
+TEST(Attention, NumbersOutsideAreErrors) {
+  for (const bool rotary : {false, true}) {
+    GeneratedBatch batch;
+    Sheet s;
+    if (rotary)
+      s.add("RotaryEmbedding",
+            {floats({1, 1, 1, 4}), floats({6, 2}), floats({6, 2}), values(DType::kI64, {1, 1})});
+    else
+      Case{.batch = 1, .keys = 5, .counted = true}.into(s);
+    auto graph = s.graph().clone();
+    std::vector<DataSet> sets(2);
+    for (size_t i = 0; i < 2; ++i) {
+      for (const Value* v : graph->inputs)
+        sets[i].inputs.push_back(Tensor(v->type.dtype, static_dims(v->type.shape)));
+      sets[i].inputs.back().set_integer(0, i == 0 ? 6 : -1);
+      sets[i].status = 5;
+    }
+    batch.add("outside", std::move(graph), sets);
+    expect_good(batch.run(target("scalar")));
+  }
+}
+
+}  // namespace
+}  // namespace sinter
