@@ -13,6 +13,10 @@ const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> table = {
       {"fold_constants", "Computes what depends on constants and known shapes only.",
        "first: every later pass asks for constants", fold_constants},
+      {"simplify_control",
+       "Puts the branch that is taken in place of an If, and moves what is constant into bodies and out of them.",
+       "behind fold_constants, which makes conditions known; before all that would see one graph only",
+       simplify_control},
       {"remove_identity",
        "Removes nodes that change nothing and merges chains of Reshapes and of Transposes.",
        "early: they stand between nodes that belong together", remove_identity},
@@ -72,7 +76,8 @@ void check_names(const PassHooks& hooks) {
 bool run_everywhere(const Pass& pass, Graph& g, const PassOptions& options) {
   bool changed = pass.run(g, options);
   for (const auto& n : g.nodes)
-    for (const auto& b : n->bodies) changed |= run_everywhere(pass, *b, options);
+    for (const auto& b : n->bodies)
+      if (b->unreachable.empty()) changed |= run_everywhere(pass, *b, options);
   return changed;
 }
 
