@@ -167,6 +167,7 @@ void set_input(Value& v, const Fact& f) {
 
 Dim unknown_extent(Interval range) {
   auto s = std::make_shared<Symbol>();
+  s->id = "unknown";
   s->range = range;
   s->from_data = true;
   return Dim(SymbolPtr(std::move(s)));
