@@ -165,9 +165,9 @@ void set_input(Value& v, const Fact& f) {
   v.elements.assign(known.begin(), known.end());
 }
 
-Dim unknown_extent(Interval range) {
+Dim unknown_extent(Interval range, const std::string& id) {
   auto s = std::make_shared<Symbol>();
-  s->id = "unknown";
+  s->id = id;
   s->range = range;
   s->from_data = true;
   return Dim(SymbolPtr(std::move(s)));

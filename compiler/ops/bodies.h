@@ -41,7 +41,7 @@ void set_input(Value& v, const Fact& f);
 // nothing that only the body knows, else a Symbol in `range` that the node reports.
 Dim border(Inference& x, size_t i, size_t axis, const Dim& d, Interval range);
 // An extent that nothing outside knows, for border().
-Dim unknown_extent(Interval range);
+Dim unknown_extent(Interval range, const std::string& id = "unknown");
 // Whether `d` is known around the node: made of symbols of the caller and of the node's inputs.
 bool known_outside(const Inference& x, const Dim& d);
 

@@ -134,7 +134,29 @@ class Carried {
     return fmt::format("--dim \"{}@{}<=MAX\"", out ? out->name : "", p.second);
   }
 
+  // Bounds that the body keeps: if what it finds is within them, what it makes is. Unbounded where none
+  // settle.
+  std::map<Place, int64_t> kept_bounds() const {
+    std::map<Place, int64_t> most;
+    for (const auto& [place, w] : widened_) most[place] = first_[place.first][place.second].hi();
+    for (int round = 0; round < kRounds; ++round) {
+      bool settled = true;
+      for (auto& [place, hi] : most) {
+        const Dim out = made(place.first).type.shape[place.second].substitute([&](const SymbolPtr& s) {
+          for (const auto& [p, w] : widened_)
+            if (w.symbol == s) return unknown_extent({0, most.at(p)}, s->id);
+          return Dim(s);
+        });
+        if (out.hi() > hi) hi = out.hi(), settled = false;
+      }
+      if (settled) return most;
+    }
+    for (auto& [place, hi] : most) hi = Interval::kUnbounded;
+    return most;
+  }
+
   void bound() {
+    const std::map<Place, int64_t> kept = kept_bounds();
     for (auto& [place, w] : widened_) {
       const auto& [k, axis] = place;
       const Dim made_dim = made(k).type.shape[axis];
@@ -142,7 +164,7 @@ class Carried {
       int64_t most = Interval::kUnbounded;
       if (step.hi() != Interval::kUnbounded && !depends(step, w.symbol))
         most = add_saturated(first.hi(), multiply_saturated(at_most_, std::max<int64_t>(step.hi(), 0)));
-      most = std::min(most, std::max(first.hi(), made_dim.hi()));
+      most = std::min(most, kept.at(place));
       if (const Value* out = x_.node.outputs[k])
         most = std::min(most, x_.symbols.limit(fmt::format("{}@{}", out->name, axis)));
       w.most = most;
@@ -197,8 +219,8 @@ void infer_loop(Inference& x) {
   iteration.type.dtype = DType::kI64;
   condition.type.dtype = DType::kBool;
   condition.elements = {Dim(1)};  // an iteration only runs where it holds
-  if (at_most >= 1 && at_most < (int64_t{1} << 31)) {
-    const Interval range{0, at_most - 1};
+  if (at_most >= 1) {
+    const Interval range{0, at_most == Interval::kUnbounded ? at_most : at_most - 1};
     const bool same = iteration.elements.size() == 1 && iteration.elements[0].bounds() == range;
     if (!same)
       iteration.elements = {

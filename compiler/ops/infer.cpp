@@ -207,7 +207,11 @@ void propagate_elementwise(Inference& x, ExprPtr expr) {
       if (at >= static_cast<int64_t>(contents[i].size())) return;
       operand[i] = contents[i][static_cast<size_t>(at)];
     }
-    const auto v = propagate(*expr, operand, std::nullopt);
+    std::optional<Dim> v;
+    try {
+      v = propagate(*expr, operand, std::nullopt);
+    } catch (const Refusal&) {  // beyond 64 bits: no extent, whatever it is
+    }
     if (!v) return;
     result.push_back(*v);
   }
