@@ -130,6 +130,28 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
   return p.text();
 }
 
+// The layers inside a control layer: one list a body.
+nlohmann::ordered_json inner_layers(const std::vector<Plan>& bodies) {
+  using nlohmann::ordered_json;
+  ordered_json lists = ordered_json::array();
+  for (const Plan& plan : bodies) {
+    ordered_json list = ordered_json::array();
+    for (size_t i = 0; i < plan.layers.size(); ++i) {
+      const Layer& l = plan.layers[i];
+      ordered_json e;
+      e["function"] = l.function;
+      e["kernel"] = l.kernel;
+      e["summary"] = l.summary;
+      e["nodes"] = l.node->sources;
+      e["flops"] = l.flops;
+      if (!plan.bodies[i].empty()) e["bodies"] = inner_layers(plan.bodies[i]);
+      list.push_back(e);
+    }
+    lists.push_back(list);
+  }
+  return lists;
+}
+
 std::string map_json(const Graph& g, const Plan& plan, const Target& target, const WeightStore& store,
                      const BundleOptions& o) {
   using nlohmann::ordered_json;
@@ -187,6 +209,7 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
         t["inside"] = {{"name", host->name}, {"bytes", max_bytes(*host)}};
       e["tensors"].push_back(t);
     }
+    if (!plan.bodies[i].empty()) e["bodies"] = inner_layers(plan.bodies[i]);
     j["layers"].push_back(e);
   }
   return j.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";  // names may be no UTF-8
@@ -223,11 +246,17 @@ std::string weights_s(const BundleOptions& o) {
       o.name);
 }
 
+void collect_files(const Plan& plan, std::map<std::string, std::string>& files) {
+  for (const Layer& l : plan.layers) files.insert(l.files.begin(), l.files.end());
+  for (const auto& bodies : plan.bodies)
+    for (const Plan& body : bodies) collect_files(body, files);
+}
+
 // What custom operators bring along: their files, and a unit NAME_part… for each source, so that whoever
 // compiles NAME*.cpp compiles them. Declared first, the functions have C linkage in C sources too.
 void add_custom(std::map<std::string, std::string>& files, const Plan& plan, const BundleOptions& o) {
   std::map<std::string, std::string> custom;
-  for (const Layer& l : plan.layers) custom.insert(l.files.begin(), l.files.end());
+  collect_files(plan, custom);
   std::string declarations;
   for (const auto& [name, text] : custom)
     if (name.find('/') == std::string::npos) declarations += fmt::format("#include \"{}\"\n", name);

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <set>
 
+#include "emit/calls.h"
 #include "ir/error.h"
 #include "ops/op.h"
 
@@ -24,14 +25,13 @@ std::string bytes_text(int64_t n) {
   return fmt::format("{:.1f} M", static_cast<double>(n) / 1e6);
 }
 
-constexpr int64_t kMost = int64_t{1} << 31;  // of a count without a bound of its own
-
 class Code {
  public:
   Code(const Graph& g, const Plan& plan, const Target& target, const BundleOptions& o)
       : g_(g), plan_(plan), target_(target), o_(o) {}
 
   std::string text() {
+    collect(plan_, "", 0);
     share_functions();
     banner();
     includes();
@@ -41,8 +41,8 @@ class Code {
     p_.line("using sinter::{}::abs;  // the C library has one for every type as well", target_.isa);
     p_.blank();
     Printer functions;
-    for (size_t i = 0; i < plan_.layers.size(); ++i)
-      if (shared_[i] == i) function(functions, i);
+    for (const Entry& e : entries_)
+      if (functions_.at(e.layer) == e.layer->function) function(functions, e);
     text_ = p_.text() + functions.text();
     p_ = Printer();
     p_.raw("}  // namespace\n");
@@ -55,17 +55,48 @@ class Code {
   }
 
  private:
+  // One layer of the plan or of a body's plan: those inside a control layer come before it.
+  struct Entry {
+    const Layer* layer;
+    const Plan* plan;
+    size_t index;        // in the plan
+    std::string number;  // "3", "3.then.0"
+    int64_t base;        // of the plan's arena in the arena
+  };
+
+  void collect(const Plan& plan, const std::string& prefix, int64_t base) {
+    for (size_t i = 0; i < plan.layers.size(); ++i) {
+      const Layer& l = plan.layers[i];
+      const std::string number = prefix + std::to_string(i);
+      size_t scratch = 0;
+      int64_t inner = base;
+      for (const Parameter& q : l.parameters)
+        if (q.kind == Parameter::Kind::kScratch) {
+          if (!q.value && q.type == "unsigned char*") inner = base + plan.scratch[i][scratch];
+          ++scratch;
+        }
+      const std::vector<Plan>& bodies = plan.bodies[i];
+      for (size_t k = 0; k < bodies.size(); ++k)
+        collect(bodies[k], number + (bodies.size() == 2 ? k == 0 ? ".then." : ".else." : ".body."), inner);
+      entries_.push_back({&l, &plan, i, number, base});
+    }
+  }
+
   // Two layers with the same text and parameter types are one function.
   void share_functions() {
-    std::map<std::string, size_t> seen;
-    for (size_t i = 0; i < plan_.layers.size(); ++i) {
-      const Layer& l = plan_.layers[i];
+    std::map<std::string, std::string> seen;
+    for (const Entry& e : entries_) {
+      const Layer& l = *e.layer;
+      if (!e.plan->bodies[e.index].empty()) {
+        functions_[&l] = l.function;
+        continue;
+      }
       std::string key = l.kernel + (l.can_fail ? "!" : "");
       for (const Parameter& p : l.parameters) key += p.type + " " + p.name + ",";
       std::string text = l.helpers + "\n" + l.body;
       for (size_t at = 0; (at = text.find(l.function, at)) != std::string::npos;)
         text.replace(at, l.function.size(), "@");
-      shared_.push_back(seen.try_emplace(key + text, i).first->second);
+      functions_[&l] = seen.try_emplace(key + text, l.function).first->second;
     }
   }
 
@@ -75,16 +106,17 @@ class Code {
     p_.comment("  sinter compile " + o_.command);
     p_.line("//");
     p_.line("// {:>4}  {:<44} {:<28} {:>9} {:>9}  {}", "#", "layer", "output", "MFLOP", "weights", "arena");
-    for (size_t i = 0; i < plan_.layers.size(); ++i) {
-      const Layer& l = plan_.layers[i];
+    for (const Entry& e : entries_) {
+      const Layer& l = *e.layer;
       int64_t weights = 0;
       for (const Parameter& q : l.parameters)
         if (q.kind == Parameter::Kind::kWeights) weights += q.bytes;
       const Value* out = first_output(l);
       std::string where = "-";
-      if (auto it = plan_.places.find(out); it != plan_.places.end()) {
+      if (auto it = e.plan->places.find(out); it != e.plan->places.end()) {
         if (it->second.kind == Place::Kind::kArena)
-          where = fmt::format("{}..{}", it->second.offset, it->second.offset + it->second.bytes);
+          where = fmt::format("{}..{}", e.base + it->second.offset,
+                              e.base + it->second.offset + it->second.bytes);
         else
           where = "output";
       }
@@ -92,7 +124,7 @@ class Code {
       if (name.size() > 44) name = name.substr(0, 41) + "...";
       std::string shape = out ? sinter::text(out->type.shape) : "";
       if (shape.size() > 28) shape = shape.substr(0, 25) + "...";
-      p_.line("// {:>4}  {:<44} {:<28} {:>9.2f} {:>9}  {}", i, name, shape, l.flops / 1e6,
+      p_.line("// {:>4}  {:<44} {:<28} {:>9.2f} {:>9}  {}", e.number, name, shape, l.flops / 1e6,
               weights ? bytes_text(weights) : "-", where);
     }
     p_.blank();
@@ -111,8 +143,8 @@ class Code {
     p_.line("#include <limits>");
     p_.blank();
     std::set<std::string> headers = {"sinter/status.h"}, own;
-    for (const Layer& l : plan_.layers)
-      for (const std::string& h : l.includes) (h.rfind("sinter/", 0) == 0 ? headers : own).insert(h);
+    for (const Entry& e : entries_)
+      for (const std::string& h : e.layer->includes) (h.rfind("sinter/", 0) == 0 ? headers : own).insert(h);
     for (const std::string& h : own) p_.line("#include \"{}\"", h);
     p_.line("#include \"sinter/simd_{}.h\"", target_.isa);
     if (std::any_of(g_.checks.begin(), g_.checks.end(), [](const Check&) { return true; }) ||
@@ -122,22 +154,24 @@ class Code {
     p_.blank();
   }
 
-  void function(Printer& p, size_t i) {
-    const Layer& l = plan_.layers[i];
-    p.comment(fmt::format("{}  {}: {}", i, l.function, l.summary));
+  void function(Printer& p, const Entry& e) {
+    const std::vector<Plan>& bodies = e.plan->bodies[e.index];
+    const Layer l = bodies.empty() ? *e.layer : written_control(*e.layer, bodies, functions_);
+    p.comment(fmt::format("{}  {}: {}", e.number, l.function, l.summary));
     std::string inside;
     for (const std::string& s : l.node->sources) inside += (inside.empty() ? "" : " + ") + s;
     if (!inside.empty()) p.comment("   " + inside);
     std::string also;
-    for (size_t k = i + 1; k < plan_.layers.size(); ++k)
-      if (shared_[k] == i) also += fmt::format("{}{}", also.empty() ? "" : ", ", plan_.layers[k].function);
+    for (const Entry& other : entries_)
+      if (other.layer != e.layer && functions_.at(other.layer) == l.function)
+        also += fmt::format("{}{}", also.empty() ? "" : ", ", other.layer->function);
     if (!also.empty()) p.comment("   also: " + also);
     p.raw(l.helpers);
     p.raw(fmt::format("[[gnu::noinline]] {} {}(", l.can_fail ? "int" : "void", l.function));
     for (size_t k = 0; k < l.parameters.size(); ++k) {
       const Parameter& q = l.parameters[k];
       const bool pointer = !q.type.empty() && q.type.back() == '*';
-      const bool restricted = pointer && l.may_overwrite.empty();
+      const bool restricted = pointer && l.may_overwrite.empty() && bodies.empty();
       // An empty tensor may have nothing to do for it.
       const char* unused = mentions(l.body, q.name) ? "" : "[[maybe_unused]] ";
       p.raw(fmt::format("{}    {}{}{} {}{}  // {}\n", k == 0 ? "\n" : "", unused, q.type,
@@ -157,40 +191,6 @@ class Code {
       if ((at == 0 || !part(text[at - 1])) && (end == text.size() || !part(text[end]))) return true;
     }
     return false;
-  }
-
-  // Comments behind parameters hold symbol origins, which hold the model's names.
-  static std::string printable(const std::string& s) {
-    std::string q = sinter::quoted(s, 100);
-    q = q.substr(1, q.size() - 2);
-    while (!q.empty() && q.back() == '\\') q.pop_back();
-    return q;
-  }
-
-  std::string pointer(const Parameter& q, size_t layer, size_t& scratch) {
-    const std::string type = q.type.substr(0, q.type.size() - 1);
-    const std::string plain = type.rfind("const ", 0) == 0 ? type.substr(6) : type;
-    switch (q.kind) {
-      case Parameter::Kind::kSymbol: return q.name;
-      case Parameter::Kind::kCount: return "&" + variable(*q.symbol);
-      case Parameter::Kind::kWeights: return fmt::format("sinter::at<{}>(w, {})", plain, q.offset);
-      case Parameter::Kind::kScratch:
-        return fmt::format("sinter::at<{}>(a, {})", plain, plan_.scratch[layer][scratch++]);
-      default: break;
-    }
-    const Place& place = plan_.places.at(q.value);
-    const bool bits = plain == "sinter::half" || plain == "sinter::bfloat16";
-    std::string text;
-    switch (place.kind) {
-      case Place::Kind::kInput: text = "in->" + inputs_[place.index].name; break;
-      case Place::Kind::kOutput: text = "out->" + outputs_[place.index].name; break;
-      case Place::Kind::kWeights: return fmt::format("sinter::at<{}>(w, {})", plain, place.offset);
-      case Place::Kind::kArena: text = fmt::format("sinter::at<{}>(a, {})", plain, place.offset); break;
-    }
-    if (place.kind != Place::Kind::kArena && bits)
-      text = fmt::format("reinterpret_cast<{}*>({})", type, text);
-    if (!place.shift.is(0)) text += " + " + place.shift.cpp(variable);
-    return text;
   }
 
   void run() {
@@ -220,18 +220,25 @@ class Code {
     for (const Member& m : inputs_) p_.line("if (in->{} == nullptr) return {}_E_NULL;", m.name, up);
     for (const Member& m : outputs_) p_.line("if (out->{} == nullptr) return {}_E_NULL;", m.name, up);
     p_.line("if (reinterpret_cast<std::uintptr_t>(arena) % 64 != 0) return {}_E_ALIGN;", up);
-    dims();
+    Frame frame{g_, plan_, {}, {}, true, up + "_E_"};
+    for (const Member& m : inputs_) frame.inputs.push_back("in->" + m.name);
+    for (const Member& m : outputs_) frame.outputs.push_back("out->" + m.name);
+    Calls calls(p_, frame, functions_);
+    dims(calls);
     for (const ElementCheck& c : g_.element_checks)
-      p_.line("if (in->{}[{}] != {}) return {}_E_DIM;  // an output's declared shape says so", inputs_[c.input].name,
-              c.element, c.value, up);
-    checks();
+      p_.line("if (in->{}[{}] != {}) return {}_E_DIM;  // an output's declared shape says so",
+              inputs_[c.input].name, c.element, c.value, up);
+    calls.checks();
     const bool uses_arena = plan_.arena_bytes > 0;
     if (uses_arena) p_.line("unsigned char* const a = static_cast<unsigned char*>(arena);");
     if (has_weights)
       p_.line("const unsigned char* const w = {};",
               o_.weights_in_file ? "static_cast<const unsigned char*>(weights)" : o_.name + "_weights");
     p_.blank();
-    for (size_t i = 0; i < plan_.layers.size(); ++i) call(i);
+    for (size_t i = 0; i < plan_.layers.size(); ++i) {
+      calls.call(i);
+      if (o_.trace) trace_call(calls, i);
+    }
     for (const Member& m : outputs_) {
       if (!m.dynamic) continue;
       for (size_t d = 0; d < m.value->type.shape.size(); ++d)
@@ -242,17 +249,11 @@ class Code {
     p_.blank();
   }
 
-  static std::string cpp(const Dim& d) { return d.cpp(variable); }
-  bool known(const Dim& d) const {
-    std::vector<SymbolPtr> symbols;
-    d.collect_symbols(symbols);
-    return std::all_of(symbols.begin(), symbols.end(),
-                       [&](const SymbolPtr& s) { return defined_.count(s.get()); });
-  }
+  static std::string cpp(const Dim& d) { return Calls::cpp(d); }
 
   // Symbols from the extents of inputs: the first extent that is a multiple of one symbol defines it, all
   // others are compared.
-  void dims() {
+  void dims(Calls& calls) {
     const std::string up = upper(o_.name);
     std::vector<std::pair<Dim, std::string>> later;
     for (const Member& m : inputs_) {
@@ -262,7 +263,7 @@ class Code {
         const std::string given = fmt::format("in->{}_dims[{}]", m.name, d);
         std::vector<SymbolPtr> symbols;
         dim.collect_symbols(symbols);
-        if (symbols.size() == 1 && !defined_.count(symbols[0].get())) {
+        if (symbols.size() == 1 && !calls.is_defined(*symbols[0])) {
           const Symbol& s = *symbols[0];
           const Dim symbol(symbols[0]);
           const Dim factor = exact_div(dim, symbol);
@@ -271,7 +272,7 @@ class Code {
                     factor.is(1) ? "" : fmt::format(" / {}", factor.value()));
             if (!factor.is(1)) p_.line("if ({} % {} != 0) return {}_E_DIM;", given, factor.value(), up);
             p_.line("if ({0} < {1} || {0} > {2}) return {3}_E_DIM;", variable(s), s.range.lo, s.range.hi, up);
-            defined_.insert(&s);
+            calls.define(s);
             continue;
           }
         }
@@ -279,56 +280,13 @@ class Code {
       }
     }
     for (const auto& [dim, given] : later) {
-      if (!known(dim)) refuse("the extent {} of an input cannot be solved for its symbols", dim.text());
+      if (!calls.known(dim)) refuse("the extent {} of an input cannot be solved for its symbols", dim.text());
       p_.line("if ({} != {}) return {}_E_DIM;", given, cpp(dim), up);
     }
-    for (const SymbolPtr& s : g_.symbols->all())
-      if (s->from_data && used(*s)) p_.line("std::int64_t {} = 0;", variable(*s));
+    calls.declare_counts();
   }
 
-  bool used(const Symbol& s) const {
-    for (const Layer& l : plan_.layers)
-      for (const Parameter& q : l.parameters)
-        if (q.kind == Parameter::Kind::kCount && q.symbol.get() == &s) return true;
-    return false;
-  }
-
-  // Equalities that inference could not prove, as soon as all their symbols are known.
-  void checks() {
-    for (size_t i = 0; i < g_.checks.size(); ++i) {
-      const Check& c = g_.checks[i];
-      if (checked_.count(i) || !known(c.a) || !known(c.b)) continue;
-      checked_.insert(i);
-      const std::string a = cpp(c.a), b = cpp(c.b);
-      p_.line("if ({0} != {1}{2}) return {3}_E_DIM;  // {4}", a, b,
-              c.or_one ? fmt::format(" && {} != 1 && {} != 1", a, b) : "", upper(o_.name), printable(c.why));
-    }
-  }
-
-  void call(size_t i) {
-    const Layer& l = plan_.layers[i];
-    std::string arguments;
-    size_t scratch = 0;
-    std::vector<SymbolPtr> counts;
-    for (const Parameter& q : l.parameters) {
-      arguments += (arguments.empty() ? "" : ", ") + pointer(q, i, scratch);
-      if (q.kind == Parameter::Kind::kCount) counts.push_back(q.symbol);
-    }
-    const std::string text = fmt::format("{}({})", plan_.layers[shared_[i]].function, arguments);
-    if (l.can_fail)
-      p_.line("if (const int status = {}; status != 0) return status;", text);
-    else
-      p_.line("{};{}", text, shared_[i] == i ? "" : "  // " + l.function);
-    for (const SymbolPtr& s : counts) {
-      p_.line("if ({0} < {1} || {0} > {2}) return {3}_E_CAPACITY;", variable(*s), std::max(s->range.lo, -kMost),
-              std::min(s->range.hi, kMost), upper(o_.name));
-      defined_.insert(s.get());
-    }
-    if (!counts.empty()) checks();
-    if (o_.trace) trace_call(i);
-  }
-
-  void trace_call(size_t i) {
+  void trace_call(const Calls& calls, size_t i) {
     const Layer& l = plan_.layers[i];
     for (const Value* v : l.node->outputs) {
       if (!v || !plan_.places.count(v)) continue;
@@ -344,7 +302,7 @@ class Code {
       for (const Dim& d : v->type.shape) dims += (dims.empty() ? "" : ", ") + cpp(d);
       p_.line("if (trace != nullptr) {{");
       p_.line("const std::int64_t dims[] = {{{}}};", dims.empty() ? "0" : dims);
-      p_.line("trace(context, {}, {}, {}, {}, {}, dims);", i, c_string(v->name), pointer(q, i, none),
+      p_.line("trace(context, {}, {}, {}, {}, {}, dims);", i, c_string(v->name), calls.argument(q, i, none),
               onnx_of(v->type.dtype), v->type.shape.size());
       p_.line("}}");
     }
@@ -385,10 +343,9 @@ class Code {
   const BundleOptions& o_;
   Printer p_;
   std::string text_;
-  std::vector<size_t> shared_;
+  std::vector<Entry> entries_;
+  Functions functions_;
   std::vector<Member> inputs_, outputs_;
-  std::set<const Symbol*> defined_;
-  std::set<size_t> checked_;
 };
 
 }  // namespace

@@ -96,6 +96,7 @@ class Importer {
   std::unique_ptr<Graph> import_body(Scope& scope, const onnx::GraphProto& body, const Draft& draft);
   bool try_infer(Graph& graph, Node& node);
   void fold(Graph& graph, Node& node);
+  void settle(Graph& graph, Node& node);
 
   // functions.cpp
   const onnx::FunctionProto* function_for(const std::string& domain, const std::string& name,

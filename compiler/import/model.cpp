@@ -110,6 +110,7 @@ void Importer::read_dim_options() {
       refuse("--dim {}: {}..{}:{} is no range", sinter::quoted(o.name), o.lo, o.hi, o.step);
     if (o.hi / o.step * o.step < o.lo)
       refuse("--dim {}: no multiple of {} lies in {}..{}", sinter::quoted(o.name), o.step, o.lo, o.hi);
+    graph_->symbols->set_limit(o.name, o.hi);
     if (!dim_options_.emplace(o.name, &o).second) refuse("--dim {} is given twice", sinter::quoted(o.name));
   }
 }
@@ -246,7 +247,7 @@ void Importer::check_options() {
   std::string names;
   for (const std::string& n : free_dim_names_) names += (names.empty() ? "" : ", ") + sinter::quoted(n);
   for (const DimOption& o : options_.dims)
-    if (!dim_options_used_.count(o.name))
+    if (!dim_options_used_.count(o.name) && !graph_->symbols->was_asked(o.name))
       problem(fmt::format("--dim {}: the model has no free dim of that name; it has {}",
                           sinter::quoted(o.name), names.empty() ? "none" : names));
   for (const auto& [name, tensor] : options_.constants) {

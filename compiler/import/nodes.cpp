@@ -5,6 +5,7 @@
 #include "import/importer.h"
 #include "import/tensor_proto.h"
 #include "ir/error.h"
+#include "ops/bodies.h"
 
 namespace sinter {
 
@@ -359,7 +360,12 @@ void Importer::emit(Scope& scope, Draft& d) {
   node->attributes = std::move(d.attributes);
   node->sources = {label(*node)};
   node->bodies = std::move(bodies);
-  if (try_infer(g, *node)) fold(g, *node);
+  if (!node->bodies.empty()) close_bodies(g, *node);
+  if (!try_infer(g, *node)) return;
+  if (node->bodies.empty())
+    fold(g, *node);
+  else if (speculative_ == 0)
+    settle(g, *node);
 }
 
 // An If whose condition is known is its branch. Exporters put shape tests there, and the branch not taken
@@ -417,6 +423,38 @@ bool Importer::try_infer(Graph& g, Node& node) {
       if (v) v->type = {};
     return false;
   }
+}
+
+// Once the types of the bodies are sure: branches inside that are always taken replace their If, and branches
+// that cannot run are emptied.
+void Importer::settle(Graph& g, Node& node) {
+  for (size_t k = 0; k < node.bodies.size(); ++k) {
+    Graph& body = *node.bodies[k];
+    if (!body.unreachable.empty()) {
+      body.outputs.clear();
+      body.nodes.clear();
+      std::erase_if(body.values, [&](const auto& v) {
+        return std::find(body.inputs.begin(), body.inputs.end(), v.get()) == body.inputs.end();
+      });
+      for (Value* v : body.inputs) v->users.clear();
+      body.checks.clear();
+      continue;
+    }
+    for (bool again = true; again;) {
+      again = false;
+      for (size_t i = 0; i < body.nodes.size() && !again; ++i) {
+        Node& inner = *body.nodes[i];
+        const int branch = known_branch(inner);
+        if (branch < 0) continue;
+        sinter::inline_branch(body, inner, static_cast<size_t>(branch));
+        again = true;
+      }
+      if (again) body.erase_unused();
+    }
+    for (const auto& inner : body.nodes)
+      if (!inner->bodies.empty()) settle(body, *inner);
+  }
+  drop_unused_captures(g, node);
 }
 
 namespace {

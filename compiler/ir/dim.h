@@ -7,9 +7,12 @@
 // leaves 64 bits is a Refusal ("dimension overflows"), never a wrapped number. The static case is a plain
 // integer and costs no allocation.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -99,9 +102,22 @@ class Symbols {
                   int64_t step = 1, bool learnable = false);
   SymbolPtr find(const std::string& name) const;  // the first of that name; null where there is none
   const std::vector<SymbolPtr>& all() const { return all_; }
+  // Forgets all symbols but the first `count`: whoever uses the others must be inferred again.
+  void truncate(size_t count) { all_.resize(std::min(count, all_.size())); }
+  // Bounds that the user gives for extents VALUE@AXIS which only the run decides; asking marks them as used.
+  void set_limit(const std::string& name, int64_t most) { limits_[name] = most; }
+  int64_t limit(const std::string& name) {
+    const auto it = limits_.find(name);
+    if (it == limits_.end()) return Interval::kUnbounded;
+    asked_.insert(name);
+    return it->second;
+  }
+  bool was_asked(const std::string& name) const { return asked_.count(name) != 0; }
 
  private:
   std::vector<SymbolPtr> all_;
+  std::map<std::string, int64_t> limits_;
+  std::set<std::string> asked_;
 };
 
 }  // namespace sinter

@@ -261,6 +261,7 @@ std::unique_ptr<Graph> Graph::clone() const {
     auto out = std::make_unique<Graph>();
     out->parent = parent;
     out->name = g.name;
+    out->unreachable = g.unreachable;
     out->symbols = g.symbols;
     out->checks = g.checks;
     out->element_checks = g.element_checks;
@@ -343,6 +344,7 @@ std::string text(const Node& n) {
 
 std::string text(const Graph& g) {
   std::string s = "graph " + quoted(g.name) + "\n";
+  if (!g.unreachable.empty()) s += "  unreachable: " + g.unreachable + "\n";
   for (const Value* v : g.inputs) s += "  input " + quoted(v->name) + " " + text(v->type) + "\n";
   for (const auto& v : g.values)
     if (v->data) s += "  constant " + quoted(v->name) + " " + text(v->type) + "\n";

@@ -2,8 +2,8 @@
 //
 // Invariants (Graph::verify): nodes are in topological order; every Value has one producer (a node of the
 // same graph, or none for inputs and constants); users lists each use once per occurrence; names of Values
-// are unique within a graph and its bodies. A body (If, Loop, Scan) may use Values of the graphs around it:
-// such a use is in the outer Value's users as well.
+// are unique within a graph and its bodies. A body (If, Loop, Scan) uses Values of its own only: what it
+// takes from around it comes in through inputs of the node (its captures) and of the body. See ops/bodies.h.
 //
 // Fused layers are Nodes too: `epilogue` is the scalar expression that follows the anchor's result element by
 // element; inputs from anchor_inputs on are its operands. So every graph, fused or not, can be evaluated.
@@ -108,6 +108,8 @@ struct Graph {
   std::vector<Check> checks;
   std::vector<ElementCheck> element_checks;
   Graph* parent = nullptr;  // the graph around a body
+  // A branch of an If that no input reaches, since its types contradict each other: how. Empty: it can run.
+  std::string unreachable;
 
   Graph() = default;
   Graph(const Graph&) = delete;

@@ -126,9 +126,15 @@ std::optional<Dim> propagate(const Expr& e, const std::vector<std::optional<Dim>
     case Expr::Kind::kAccumulator: return acc;
     case Expr::Kind::kOperand: return operand[static_cast<size_t>(e.operand)];
     case Expr::Kind::kConstant: return is_float(e.dtype) ? std::nullopt : std::optional<Dim>(e.integer);
-    case Expr::Kind::kCast:
-      return is_integer(e.dtype) && is_integer(e.args[0]->dtype) ? propagate(*e.args[0], operand, acc)
-                                                                 : std::nullopt;
+    case Expr::Kind::kCast: {
+      const DType from = e.args[0]->dtype;
+      if (!is_integer(from) && from != DType::kBool) return std::nullopt;
+      const auto v = propagate(*e.args[0], operand, acc);
+      if (is_integer(e.dtype) || (v && from == DType::kBool && e.dtype == DType::kBool)) return v;
+      if (!v || e.dtype != DType::kBool) return std::nullopt;
+      if (v->lo() > 0 || v->hi() < 0) return Dim(1);
+      return v->is(0) ? std::optional<Dim>(0) : std::nullopt;
+    }
     case Expr::Kind::kCall: break;
   }
   std::vector<Dim> a;
@@ -206,7 +212,11 @@ void propagate_elementwise(Inference& x, ExprPtr expr) {
       if (at >= static_cast<int64_t>(contents[i].size())) return;
       operand[i] = contents[i][static_cast<size_t>(at)];
     }
-    const auto v = propagate(*expr, operand, std::nullopt);
+    std::optional<Dim> v;
+    try {
+      v = propagate(*expr, operand, std::nullopt);
+    } catch (const Refusal&) {  // beyond 64 bits: no extent, whatever it is
+    }
     if (!v) return;
     result.push_back(*v);
   }

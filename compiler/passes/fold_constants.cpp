@@ -60,6 +60,7 @@ bool compute(Node& n) {
 // Symbolic contents that are all numbers.
 bool use_elements(Node& n) {
   bool changed = false;
+  if (!n.bodies.empty()) return false;  // its outputs are its bodies' as well
   for (size_t i = 0; i < n.outputs.size(); ++i) {
     Value* v = n.outputs[i];
     if (!v || v->elements.empty() || !is_static(v->elements) || !is_static(v->type.shape)) continue;

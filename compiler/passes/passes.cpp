@@ -13,6 +13,10 @@ const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> table = {
       {"fold_constants", "Computes what depends on constants and known shapes only.",
        "first: every later pass asks for constants", fold_constants},
+      {"simplify_control",
+       "Puts the branch that is taken in place of an If, and moves what is constant into bodies and out of them.",
+       "behind fold_constants, which makes conditions known; before all that would see one graph only",
+       simplify_control},
       {"widen_floats", "Computes in float32 what the model computes in 16-bit floats; --exact: not.",
        "before every pass that multiplies weights, which then round once only", widen_floats},
       {"remove_identity",
@@ -80,7 +84,8 @@ void check_names(const PassHooks& hooks) {
 bool run_everywhere(const Pass& pass, Graph& g, const PassOptions& options) {
   bool changed = pass.run(g, options);
   for (const auto& n : g.nodes)
-    for (const auto& b : n->bodies) changed |= run_everywhere(pass, *b, options);
+    for (const auto& b : n->bodies)
+      if (b->unreachable.empty()) changed |= run_everywhere(pass, *b, options);
   return changed;
 }
 

@@ -6,6 +6,7 @@ namespace sinter {
 
 bool fold_constants(Graph&, const PassOptions&);
 bool widen_floats(Graph&, const PassOptions&);
+bool simplify_control(Graph&, const PassOptions&);
 bool remove_identity(Graph&, const PassOptions&);
 bool merge_common(Graph&, const PassOptions&);
 bool fuse_attention(Graph&, const PassOptions&);

@@ -24,8 +24,6 @@ const Value* root_of(const Value* v) {
   return v;
 }
 
-namespace {
-
 int64_t bound_bytes(const Value& v) {
   const Dim count = product(v.type.shape);
   if (count.hi() == Interval::kUnbounded) {
@@ -51,6 +49,8 @@ int64_t bound_bytes(const Value& v) {
     refuse("{}: its size {} exceeds 1 TiB at the bounds", sinter::quoted(v.name), text(v.type.shape));
   return std::max<int64_t>(count.hi(), 0) * each;
 }
+
+namespace {
 
 // One block of arena memory: a root Value with its views, or one scratch parameter.
 struct Block {
@@ -116,6 +116,9 @@ class ArenaPlanner {
       int64_t sum = 0;
       for (size_t b = 0; b < values_; ++b)
         if (blocks_[b].first <= i && i <= blocks_[b].last) sum += blocks_[b].bytes;
+      int64_t inside = 0;
+      for (const Plan& body : plan_.bodies[i]) inside = std::max(inside, body.live_bytes);
+      sum += inside;
       plan_.live_bytes = std::max(plan_.live_bytes, sum);
     }
   }
@@ -234,11 +237,21 @@ void check_counts(const Graph& g, const Plan& plan, std::vector<std::string>& pr
 
 }  // namespace
 
-void separate_outputs(Graph& g) {
+namespace {
+
+void separate_outputs(Graph& g, size_t first) {
   const Op* copy = find_op("sinter", "copy");
   SINTER_CHECK(copy);
   std::vector<const Value*> taken;
-  for (Value*& out : g.outputs) {
+  for (const auto& n : g.nodes)
+    for (const auto& b : n->bodies) {
+      // A Loop's condition that is always true needs no layer.
+      const bool always = n->op->name == std::string_view("Loop") && !b->outputs.empty() &&
+                          b->outputs[0]->data && b->outputs[0]->data->integer(0) != 0;
+      separate_outputs(*b, always ? 1 : 0);
+    }
+  for (size_t i = first; i < g.outputs.size(); ++i) {
+    Value*& out = g.outputs[i];
     const Value* root = root_of(out);
     const bool shared = std::find(taken.begin(), taken.end(), root) != taken.end();
     if (root->producer && !shared) {
@@ -259,33 +272,46 @@ void separate_outputs(Graph& g) {
   separate_members(g);
 }
 
-Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
-               const std::vector<std::string>& reserved) {
-  Plan plan;
-  const Views views(g);
+}  // namespace
+
+void separate_outputs(Graph& g) { separate_outputs(g, 0); }
+
+namespace {
+
+// What the plans of a graph and its bodies share.
+struct Planning {
+  const Target& target;
+  WeightStore& store;
   Names names;
-  for (const std::string& word : reserved_function_names()) names.reserve(word);
-  for (const std::string& word : reserved) names.reserve(word);
   std::vector<std::string> problems;
-  for (const auto& n : g.nodes) {
-    if (views.needs_no_layer(n.get())) continue;
-    const Kernel* k = find_kernel(*n, target);
-    if (!k) {
-      std::string types;
-      for (const Value* v : n->inputs)
-        if (v) types += (types.empty() ? "" : ", ") + text(v->type);
-      problems.push_back(fmt::format("{}: no code can be generated for it on ({})", label(*n), types));
-      continue;
-    }
-    try {
-      LayerWriter w(*n, target, store, names.unique(function_name(*n)));
-      k->emit(w);
-      plan.layers.push_back(w.finish(k->name));
-    } catch (Refusal& r) {
-      for (std::string& p : r.problems)
-        problems.push_back(p.empty() || p[0] != '"' ? label(*n) + ": " + p : p);
-    }
+};
+
+Plan plan_graph(const Graph& g, Planning& p);
+
+void add_layer(const Node& n, Planning& p, Plan& plan) {
+  if (!n.bodies.empty()) {
+    std::vector<Plan> bodies;
+    for (const auto& b : n.bodies) bodies.push_back(plan_graph(*b, p));
+    if (!p.problems.empty()) return;
+    plan.layers.push_back(control_layer(n, bodies, p.store, p.names.unique(function_name(n))));
+    plan.bodies.push_back(std::move(bodies));
+    return;
   }
+  const Kernel* k = find_kernel(n, p.target);
+  if (!k) {
+    std::string types;
+    for (const Value* v : n.inputs)
+      if (v) types += (types.empty() ? "" : ", ") + text(v->type);
+    refuse("no code can be generated for it on ({})", types);
+  }
+  LayerWriter w(n, p.target, p.store, p.names.unique(function_name(n)));
+  k->emit(w);
+  plan.layers.push_back(w.finish(k->name));
+  plan.bodies.emplace_back();
+}
+
+// Refuses Values without a bound.
+void check_bounds(const Graph& g, std::vector<std::string>& problems) {
   for (const auto& v : g.values) {
     if (v->data) continue;
     try {
@@ -294,9 +320,39 @@ Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
       if (problems.size() < 20) problems.insert(problems.end(), r.problems.begin(), r.problems.end());
     }
   }
-  if (problems.empty()) check_counts(g, plan, problems);
-  if (!problems.empty()) throw Refusal(std::move(problems));
-  ArenaPlanner(g, views, plan).run();
+}
+
+// Without check_counts: what a body does not find itself, the graph around it must know.
+Plan plan_graph(const Graph& g, Planning& p) {
+  Plan plan;
+  if (!g.unreachable.empty()) return plan;
+  const Views views(g);
+  check_bounds(g, p.problems);
+  for (const auto& n : g.nodes) {
+    if (views.needs_no_layer(n.get())) continue;
+    try {
+      add_layer(*n, p, plan);
+    } catch (Refusal& r) {
+      for (std::string& t : r.problems) {
+        if (p.problems.size() >= 100) break;
+        p.problems.push_back(t.empty() || t[0] != '"' ? label(*n) + ": " + t : t);
+      }
+    }
+  }
+  if (p.problems.empty()) ArenaPlanner(g, views, plan).run();
+  return plan;
+}
+
+}  // namespace
+
+Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
+               const std::vector<std::string>& reserved) {
+  Planning p{target, store, {}, {}};
+  for (const std::string& word : reserved_function_names()) p.names.reserve(word);
+  for (const std::string& word : reserved) p.names.reserve(word);
+  Plan plan = plan_graph(g, p);
+  if (p.problems.empty()) check_counts(g, plan, p.problems);
+  if (!p.problems.empty()) throw Refusal(std::move(p.problems));
   return plan;
 }
 

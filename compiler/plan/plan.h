@@ -25,6 +25,9 @@ struct Plan {
   std::vector<Layer> layers;  // in order of execution
   std::map<const Value*, Place> places;
   std::vector<std::vector<int64_t>> scratch;  // per layer: arena offset of each kScratch parameter, in order
+  // Per layer: the plans of its node's bodies (If, Loop, Scan; else none), whose arena is the layer's scratch
+  // parameter "a". Body inputs and outputs have places of the kinds kInput and kOutput.
+  std::vector<std::vector<Plan>> bodies;
   int64_t arena_bytes = 0;
   // The greatest sum of dense bytes of arena Values alive at once, at the bounds: no alignment, no scratch.
   int64_t live_bytes = 0;
@@ -35,13 +38,19 @@ bool is_view(const Node&);
 // The Value whose bytes a chain of views shows.
 const Value* root_of(const Value*);
 // Makes sure that every graph output is written by a layer of its own: inserts copies where an output is a
-// graph input, a constant, another output, or a view of one of those.
+// graph input, a constant, another output, or a view of one of those. Of bodies too.
 void separate_outputs(Graph&);
-// An order of execution with small peak memory (plan/schedule.cpp).
+// An order of execution with small peak memory (plan/schedule.cpp). Of bodies too.
 void schedule(Graph&);
 // Chooses kernels, writes the layers and lays out the arena. Refuses nodes without a kernel and Values
 // without bound.
 // `reserved`: identifiers that no layer's function may take (the bundle's own).
 Plan make_plan(const Graph&, const Target&, WeightStore&, const std::vector<std::string>& reserved = {});
+
+// The most bytes that a Value takes; refuses one without a bound.
+int64_t bound_bytes(const Value&);
+// The layer of an If, Loop or Scan around the plans of its bodies (plan/control.cpp). Its text is written
+// when the layers' functions are (emit/control.cpp).
+Layer control_layer(const Node&, const std::vector<Plan>& bodies, WeightStore&, const std::string& function);
 
 }  // namespace sinter

@@ -128,6 +128,8 @@ class Scheduler {
 }  // namespace
 
 void schedule(Graph& g) {
+  for (const auto& n : g.nodes)
+    for (const auto& b : n->bodies) schedule(*b);
   Scheduler s(g);
   const Order own = s.own(), greedy = s.greedy();
   if (greedy.size() == own.size() && s.peak(greedy) < s.peak(own)) s.apply(greedy);

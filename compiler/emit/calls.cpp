@@ -1,0 +1,98 @@
+#include "emit/calls.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace sinter {
+
+namespace {
+constexpr int64_t kMost = int64_t{1} << 31;  // of a count without a bound of its own
+}  // namespace
+
+std::string printable(const std::string& s) {
+  std::string q = sinter::quoted(s, 100);
+  q = q.substr(1, q.size() - 2);
+  while (!q.empty() && q.back() == '\\') q.pop_back();
+  return q;
+}
+
+bool Calls::known(const Dim& d) const {
+  std::vector<SymbolPtr> symbols;
+  d.collect_symbols(symbols);
+  return std::all_of(symbols.begin(), symbols.end(), [&](const SymbolPtr& s) { return is_defined(*s); });
+}
+
+std::string Calls::code(const std::string& name) const {
+  if (!frame_.error.empty()) return frame_.error + name;
+  std::string word = name;
+  for (size_t i = 1; i < word.size(); ++i) word[i] = static_cast<char>(word[i] - 'A' + 'a');
+  return "sinter::k" + word + "Error";
+}
+
+void Calls::declare_counts() {
+  std::set<const Symbol*> declared;
+  for (const Layer& l : frame_.plan.layers)
+    for (const Parameter& q : l.parameters)
+      if (q.kind == Parameter::Kind::kCount && declared.insert(q.symbol.get()).second)
+        p_.line("std::int64_t {} = 0;", variable(*q.symbol));
+}
+
+void Calls::checks() {
+  const std::vector<Check>& all = frame_.graph.checks;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Check& c = all[i];
+    if (checked_.count(i) || !known(c.a) || !known(c.b)) continue;
+    checked_.insert(i);
+    const std::string a = cpp(c.a), b = cpp(c.b);
+    p_.line("if ({0} != {1}{2}) return {3};  // {4}", a, b,
+            c.or_one ? fmt::format(" && {} != 1 && {} != 1", a, b) : "", code("DIM"), printable(c.why));
+  }
+}
+
+std::string Calls::argument(const Parameter& q, size_t layer, size_t& scratch) const {
+  if (q.kind == Parameter::Kind::kSymbol) return q.name;
+  if (q.kind == Parameter::Kind::kCount) return "&" + variable(*q.symbol);
+  const std::string type = q.type.substr(0, q.type.size() - 1);
+  const std::string plain = type.rfind("const ", 0) == 0 ? type.substr(6) : type;
+  if (q.kind == Parameter::Kind::kWeights) return fmt::format("sinter::at<{}>(w, {})", plain, q.offset);
+  if (q.kind == Parameter::Kind::kScratch)
+    return fmt::format("sinter::at<{}>(a, {})", plain, frame_.plan.scratch[layer][scratch++]);
+  const Place& place = frame_.plan.places.at(q.value);
+  const bool bits = frame_.bits && (plain == "sinter::half" || plain == "sinter::bfloat16");
+  std::string text;
+  switch (place.kind) {
+    case Place::Kind::kInput: text = frame_.inputs[place.index]; break;
+    case Place::Kind::kOutput: text = frame_.outputs[place.index]; break;
+    case Place::Kind::kWeights: return fmt::format("sinter::at<{}>(w, {})", plain, place.offset);
+    case Place::Kind::kArena: text = fmt::format("sinter::at<{}>(a, {})", plain, place.offset); break;
+  }
+  if (place.kind != Place::Kind::kArena && bits) text = fmt::format("reinterpret_cast<{}*>({})", type, text);
+  if (!place.shift.is(0)) text += " + " + cpp(place.shift);
+  return text;
+}
+
+void Calls::call(size_t i) {
+  const Layer& l = frame_.plan.layers[i];
+  std::string arguments;
+  size_t scratch = 0;
+  std::vector<SymbolPtr> counts;
+  for (const Parameter& q : l.parameters) {
+    arguments += (arguments.empty() ? "" : ", ") + argument(q, i, scratch);
+    if (q.kind == Parameter::Kind::kCount) counts.push_back(q.symbol);
+  }
+  const std::string& function = functions_.at(&l);
+  const std::string text = fmt::format("{}({})", function, arguments);
+  if (l.can_fail)
+    p_.line("if (const int status = {}; status != 0) return status;", text);
+  else
+    p_.line("{};{}", text, function == l.function ? "" : "  // " + l.function);
+  for (const SymbolPtr& s : counts) {
+    p_.line("if ({0} < {1} || {0} > {2}) return {3};", variable(*s), std::max(s->range.lo, -kMost),
+            std::min(s->range.hi, kMost), code("CAPACITY"));
+    define(*s);
+  }
+  if (!counts.empty()) checks();
+}
+
+}  // namespace sinter

@@ -1,0 +1,58 @@
+// Calls: the calls of a plan's layers in order, with the checks between them; the body of net_run, or of the
+// function of an If, Loop or Scan (emit/control.cpp).
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emit/printer.h"
+#include "plan/plan.h"
+
+namespace sinter {
+
+// The function that runs each layer: its own, or that of an equal layer.
+using Functions = std::map<const Layer*, std::string>;
+
+// Where calls are written: how the tensors around them are spelt there. The arena is `a`, the weights `w`.
+struct Frame {
+  const Graph& graph;
+  const Plan& plan;
+  std::vector<std::string> inputs, outputs;  // pointers: of the places kInput and kOutput
+  bool bits = false;                         // 16-bit floats among them are std::uint16_t
+  std::string error;                         // "NET_E_DIM" is error + "DIM"; empty: sinter::kDimError
+};
+
+class Calls {
+ public:
+  Calls(Printer& p, const Frame& frame, const Functions& functions)
+      : p_(p), frame_(frame), functions_(functions) {}
+
+  // The symbol's variable has its value now.
+  void define(const Symbol& s) { defined_.insert(&s); }
+  bool is_defined(const Symbol& s) const { return defined_.count(&s) != 0; }
+  bool known(const Dim& d) const;  // all its symbols are
+  static std::string cpp(const Dim& d) { return d.cpp(variable); }
+  std::string code(const std::string& name) const;  // "DIM" -> "NET_E_DIM" or "sinter::kDimError"
+  void declare_counts();                            // variables of the counts that layers find
+  void checks();  // equalities that are left for run time, as soon as their symbols are known
+  void call(size_t layer);
+  // The argument for a parameter of a layer; `scratch` counts its kScratch parameters.
+  std::string argument(const Parameter& q, size_t layer, size_t& scratch) const;
+
+ private:
+  Printer& p_;
+  const Frame& frame_;
+  const Functions& functions_;
+  std::set<const Symbol*> defined_;
+  std::set<size_t> checked_;
+};
+
+// Comments hold symbol origins, which hold the model's names.
+std::string printable(const std::string& s);
+
+// The layer of an If, Loop or Scan with its text and with parameters named for it. `functions` has what its
+// bodies' layers are called; no variable may take one of these names.
+Layer written_control(const Layer& layer, const std::vector<Plan>& bodies, const Functions& functions);
+
+}  // namespace sinter
