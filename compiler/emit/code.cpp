@@ -177,7 +177,7 @@ class Code {
       default: break;
     }
     const Place& place = plan_.places.at(q.value);
-    const bool bits = plain == "sinter::half" || plain == "sinter::bfloat16";
+    const bool bits = plain.rfind("sinter::", 0) == 0;
     std::string text;
     switch (place.kind) {
       case Place::Kind::kInput: text = "in->" + inputs_[place.index].name; break;

@@ -8,6 +8,7 @@ bool fold_constants(Graph&, const PassOptions&);
 bool remove_identity(Graph&, const PassOptions&);
 bool merge_common(Graph&, const PassOptions&);
 bool fuse_layernorm(Graph&, const PassOptions&);
+bool lower_ops(Graph&, const PassOptions&);
 bool lower_composites(Graph&, const PassOptions&);
 bool fold_batchnorm(Graph&, const PassOptions&);
 bool fold_pad(Graph&, const PassOptions&);
