@@ -35,9 +35,9 @@ int64_t max_bytes(const Value& v) {
   return product(v.type.shape).hi() * static_cast<int64_t>(size_of(v.type.dtype));
 }
 
-// The C type of an element: 16-bit floats are handed over as their bits.
+// The C type of an element: floats that C has not are handed over as their bits.
 std::string c_type(DType t) {
-  if (t == DType::kF16 || t == DType::kBF16) return "uint16_t";
+  if (is_stored_float(t)) return size_of(t) == 2 ? "uint16_t" : "uint8_t";
   std::string s(cpp_name(t));
   return s.rfind("std::", 0) == 0 ? s.substr(5) : s;
 }
@@ -51,6 +51,7 @@ void describe(Printer& p, const Member& m, bool input) {
                             std::max<int64_t>(d.lo(), 0), d.hi());
   const char* bits = v.type.dtype == DType::kF16    ? " (IEEE 754 binary16 bits)"
                      : v.type.dtype == DType::kBF16 ? " (bfloat16 bits)"
+                     : is_small_float(v.type.dtype) ? " (the bits of one a byte)"
                                                     : "";
   p.comment(fmt::format("{} {}{}, row-major{}", sinter::quoted(v.name), text(v.type), bits, bounds));
   p.line("{}{}* {};", input ? "const " : "", c_type(v.type.dtype), m.name);

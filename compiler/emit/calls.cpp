@@ -59,7 +59,7 @@ std::string Calls::argument(const Parameter& q, size_t layer, size_t& scratch) c
   if (q.kind == Parameter::Kind::kScratch)
     return fmt::format("sinter::at<{}>(a, {})", plain, frame_.plan.scratch[layer][scratch++]);
   const Place& place = frame_.plan.places.at(q.value);
-  const bool bits = frame_.bits && (plain == "sinter::half" || plain == "sinter::bfloat16");
+  const bool bits = frame_.bits && plain.rfind("sinter::", 0) == 0;
   std::string text;
   switch (place.kind) {
     case Place::Kind::kInput: text = frame_.inputs[place.index]; break;

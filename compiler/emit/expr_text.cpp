@@ -37,15 +37,14 @@ std::string literal(const Expr& e) {
   }
 }
 
-std::string compute_type(DType t) {
-  return t == DType::kF16 || t == DType::kBF16 ? "float" : std::string(cpp_name(t));
-}
+std::string compute_type(DType t) { return is_stored_float(t) ? "float" : std::string(cpp_name(t)); }
 std::string load_text(DType t, const std::string& lvalue) {
-  return t == DType::kF16 || t == DType::kBF16 ? "sinter::to_float(" + lvalue + ")" : lvalue;
+  return is_stored_float(t) ? "sinter::to_float(" + lvalue + ")" : lvalue;
 }
 std::string store_text(DType t, const std::string& value) {
   if (t == DType::kF16) return "sinter::to_half(" + value + ")";
   if (t == DType::kBF16) return "sinter::to_bfloat16(" + value + ")";
+  if (is_small_float(t)) return fmt::format("sinter::to_small<{}>({})", cpp_name(t), value);
   return value;
 }
 
@@ -114,6 +113,11 @@ struct Writer {
         return mode == TextMode::kVector ? "splat(" + float_literal(e.real) + ")" : literal(e);
       case Expr::Kind::kCast: {
         const std::string v = text(*e.args[0]);
+        if (is_small_float(e.dtype))
+          return fmt::format("sinter::to_float({})",
+                             store_text(e.dtype, "sinter::cast_to<float>(" + v + ")"));
+        if (is_packed(e.dtype))
+          return fmt::format("sinter::low_bits<{}, {}>({})", cpp_name(e.dtype), bits_of(e.dtype), v);
         const std::string cast = fmt::format("sinter::cast_to<{}>({})", cpp_name(e.dtype), v);
         return e.dtype == DType::kF16 || e.dtype == DType::kBF16 ? "sinter::to_float(" + cast + ")" : cast;
       }

@@ -46,6 +46,12 @@ LayerWriter::LayerWriter(const Node& n, const Target& t, WeightStore& store, std
   layer_.function = std::move(function);
 }
 
+// The header of the element types that C++ has not.
+void LayerWriter::include_storage(DType t) {
+  if (t == DType::kF16 || t == DType::kBF16) include("sinter/half.h");
+  if (is_small_float(t)) include("sinter/small_float.h");
+}
+
 std::string LayerWriter::add(Parameter p) {
   p.name = names_.unique(p.name);
   layer_.parameters.push_back(p);
@@ -55,7 +61,7 @@ std::string LayerWriter::add(Parameter p) {
 std::string LayerWriter::input(size_t i) {
   const Value* v = node.inputs[i];
   SINTER_CHECK(v, "an absent input is asked for");
-  if (v->type.dtype == DType::kF16 || v->type.dtype == DType::kBF16) include("sinter/half.h");
+  include_storage(v->type.dtype);
   if (auto it = input_names_.find(v); it != input_names_.end()) return it->second;
   Parameter p{.kind = Parameter::Kind::kInput,
               .type = fmt::format("const {}*", cpp_name(v->type.dtype)),
@@ -74,7 +80,7 @@ std::string LayerWriter::input(size_t i) {
 std::string LayerWriter::output(size_t i) {
   const Value* v = node.outputs[i];
   SINTER_CHECK(v, "an absent output is asked for");
-  if (v->type.dtype == DType::kF16 || v->type.dtype == DType::kBF16) include("sinter/half.h");
+  include_storage(v->type.dtype);
   if (auto it = output_names_.find(v); it != output_names_.end()) return it->second;
   return output_names_[v] =
              add({.kind = Parameter::Kind::kOutput,

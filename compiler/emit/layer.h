@@ -83,6 +83,7 @@ class LayerWriter {
   // The variable (std::int64_t*) through which the layer reports a count it has found: `*count_n = 7;`
   std::string count(const Dim& symbol);
   void include(const std::string& header);
+  void include_storage(DType);  // the header that defines cpp_name(dtype)
   // A file that the bundle must hold; those in "custom/" that are sources are compiled.
   void file(const std::string& name, const std::string& text) { layer_.files[name] = text; }
   void summary(const std::string& text) { layer_.summary = text; }

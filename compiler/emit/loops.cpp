@@ -28,15 +28,22 @@ Strided broadcast(LayerWriter& w, const std::string& pointer, const TensorType& 
   return s;
 }
 
+// Headers of the element types that the expression passes through.
+static void include_storage_of(LayerWriter& w, const Expr& e) {
+  w.include_storage(e.dtype);
+  for (const ExprPtr& a : e.args) include_storage_of(w, *a);
+}
+
 Numbered number_operands(LayerWriter& w, const ExprPtr& value, const Shape& space) {
   const Node& n = w.node;
   Numbered out;
   std::vector<int> number(n.inputs.size(), -1);
+  include_storage_of(w, *value);
   out.value = rewrite_leaves(value, [&](const Expr& leaf) -> ExprPtr {
     if (leaf.kind != Expr::Kind::kOperand) return nullptr;
     const size_t k = static_cast<size_t>(leaf.operand);
     const Value* v = n.inputs[k];
-    if (v->data && v->data->size() == 1)
+    if (v->data && v->data->size() == 1 && !is_small_float(v->type.dtype))
       return is_float(v->type.dtype) ? Expr::constant(v->data->real(0), v->type.dtype)
                                      : Expr::constant_integer(v->data->integer(0), v->type.dtype);
     if (number[k] < 0) {

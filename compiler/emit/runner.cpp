@@ -24,7 +24,7 @@ std::string c_string(const std::string& s) {
 
 std::string element(const Value& v) {
   const DType t = v.type.dtype;
-  if (t == DType::kF16 || t == DType::kBF16) return "std::uint16_t";
+  if (is_stored_float(t)) return size_of(t) == 2 ? "std::uint16_t" : "std::uint8_t";
   return std::string(cpp_name(t));
 }
 

@@ -477,7 +477,8 @@ std::optional<Tensor> known_contents(const Value& v) {
 // nodes, partly in floats, and inference of what follows needs their values. (Folding of weights is a pass's
 // work.) The node must be the last one of the graph and inferred.
 void Importer::fold(Graph& g, Node& node) {
-  if (node.op->impure || !node.bodies.empty() || (!node.op->eval && !node.op->expr)) return;
+  if (node.op->impure || !node.bodies.empty() || (!node.op->eval && !node.op->expr && !node.op->lower))
+    return;
   bool constant = true, small = true;
   for (const Value* v : node.inputs) constant = constant && (!v || v->data);
   for (const Value* v : node.outputs) {

@@ -19,17 +19,6 @@ static_assert(std::endian::native == std::endian::little, "raw_data is little en
 namespace fs = std::filesystem;
 using onnx::TensorProto;
 
-int bits_of(DType t) {
-  switch (t) {
-    case DType::kI4:
-    case DType::kU4:
-    case DType::kF4E2M1: return 4;
-    case DType::kI2:
-    case DType::kU2: return 2;
-    default: return static_cast<int>(size_of(t)) * 8;
-  }
-}
-
 // Elements of `dims`, refusing what overflows or no Tensor could hold.
 int64_t checked_size(const std::vector<int64_t>& dims, DType dtype) {
   int64_t n = 1;

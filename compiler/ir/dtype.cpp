@@ -28,12 +28,12 @@ constexpr Row kRows[] = {
     {DType::kU4, 21, 1, "uint4", "std::uint8_t"},
     {DType::kI2, 26, 1, "int2", "std::int8_t"},
     {DType::kU2, 25, 1, "uint2", "std::uint8_t"},
-    {DType::kF8E4M3FN, 17, 1, "float8e4m3fn", "std::uint8_t"},
-    {DType::kF8E4M3FNUZ, 18, 1, "float8e4m3fnuz", "std::uint8_t"},
-    {DType::kF8E5M2, 19, 1, "float8e5m2", "std::uint8_t"},
-    {DType::kF8E5M2FNUZ, 20, 1, "float8e5m2fnuz", "std::uint8_t"},
-    {DType::kF8E8M0, 24, 1, "float8e8m0", "std::uint8_t"},
-    {DType::kF4E2M1, 23, 1, "float4e2m1", "std::uint8_t"},
+    {DType::kF8E4M3FN, 17, 1, "float8e4m3fn", "sinter::float8e4m3fn"},
+    {DType::kF8E4M3FNUZ, 18, 1, "float8e4m3fnuz", "sinter::float8e4m3fnuz"},
+    {DType::kF8E5M2, 19, 1, "float8e5m2", "sinter::float8e5m2"},
+    {DType::kF8E5M2FNUZ, 20, 1, "float8e5m2fnuz", "sinter::float8e5m2fnuz"},
+    {DType::kF8E8M0, 24, 1, "float8e8m0", "sinter::float8e8m0"},
+    {DType::kF4E2M1, 23, 1, "float4e2m1", "sinter::float4e2m1"},
     {DType::kComplex64, 14, 8, "complex64", "void"},
     {DType::kComplex128, 15, 16, "complex128", "void"},
 };
@@ -45,6 +45,16 @@ const Row& row(DType t) {
 }  // namespace
 
 size_t size_of(DType t) { return row(t).size; }
+int bits_of(DType t) {
+  switch (t) {
+    case DType::kI4:
+    case DType::kU4:
+    case DType::kF4E2M1: return 4;
+    case DType::kI2:
+    case DType::kU2: return 2;
+    default: return static_cast<int>(size_of(t)) * 8;
+  }
+}
 std::string_view name_of(DType t) { return row(t).name; }
 std::string_view cpp_name(DType t) { return row(t).cpp; }
 int onnx_of(DType t) { return row(t).onnx; }
@@ -55,6 +65,10 @@ DType dtype_of_onnx(int onnx) {
 }
 bool is_float(DType t) {
   return t == DType::kF32 || t == DType::kF64 || t == DType::kF16 || t == DType::kBF16;
+}
+bool is_small_float(DType t) {
+  return t == DType::kF8E4M3FN || t == DType::kF8E4M3FNUZ || t == DType::kF8E5M2 || t == DType::kF8E5M2FNUZ ||
+         t == DType::kF8E8M0 || t == DType::kF4E2M1;
 }
 bool is_signed(DType t) {
   return t == DType::kI8 || t == DType::kI16 || t == DType::kI32 || t == DType::kI64 || t == DType::kI4 ||

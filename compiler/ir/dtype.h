@@ -39,6 +39,7 @@ enum class DType : uint8_t {
   kComplex128,
 };
 
+int bits_of(DType);                // what an element needs: 4 for int4; 0 for kUndefined and kString
 size_t size_of(DType);             // bytes; 0 for kUndefined and kString
 std::string_view name_of(DType);   // "float32"
 std::string_view cpp_name(DType);  // "float", "std::int64_t", "bool", "sinter::half"
@@ -49,5 +50,15 @@ bool is_float(DType);     // f32 f64 f16 bf16
 bool is_signed(DType);    // signed integers
 bool is_unsigned(DType);  // unsigned integers (not bool)
 inline bool is_integer(DType t) { return is_signed(t) || is_unsigned(t); }
+bool is_small_float(DType);       // of 8 or 4 bits
+inline bool is_packed(DType t) {  // integers of 4 or 2 bits
+  return t == DType::kI4 || t == DType::kU4 || t == DType::kI2 || t == DType::kU2;
+}
+// Storage that is computed in float: the 16-bit floats and the small ones.
+inline bool is_stored_float(DType t) { return t == DType::kF16 || t == DType::kBF16 || is_small_float(t); }
+// Numbers that an expression can compute with or convert.
+inline bool is_number(DType t) {
+  return is_float(t) || is_integer(t) || is_small_float(t) || t == DType::kBool;
+}
 
 }  // namespace sinter

@@ -293,7 +293,35 @@ To cast_element(From v) {
   }
 }
 
+Tensor cast(const Tensor& t, DType to);
+
+// Small floats pass through float; of what becomes 4 or 2 bits the low bits stay.
+Tensor cast_small(const Tensor& t, DType to) {
+  if (is_small_float(t.dtype())) {
+    Tensor wide(DType::kF32, t.shape());
+    for (int64_t i = 0; i < t.size(); ++i)
+      wide.as<float>()[i] = small_to_float(t.dtype(), t.as<uint8_t>()[i]);
+    return cast(wide, to);
+  }
+  Tensor out(to, t.shape());
+  if (is_small_float(to)) {
+    const Tensor from = cast(t, DType::kF32);
+    for (int64_t i = 0; i < t.size(); ++i) out.as<uint8_t>()[i] = small_from_float(to, from.as<float>()[i]);
+    return out;
+  }
+  const Tensor from = cast(t, DType::kI32);
+  const int spare = 32 - bits_of(to);
+  for (int64_t i = 0; i < t.size(); ++i) {
+    const uint32_t top = static_cast<uint32_t>(from.as<int32_t>()[i]) << spare;
+    out.as<uint8_t>()[i] = static_cast<uint8_t>(
+        is_signed(to) ? static_cast<uint32_t>(static_cast<int32_t>(top) >> spare) : top >> spare);
+  }
+  return out;
+}
+
 Tensor cast(const Tensor& t, DType to) {
+  if (is_small_float(t.dtype()) || is_small_float(to) || is_packed(to))
+    return t.dtype() == to ? t : cast_small(t, to);
   Tensor out(to, t.shape());
   with_type(t.dtype(), [&](auto from_tag) {
     with_type(to, [&](auto to_tag) {

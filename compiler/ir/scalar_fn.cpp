@@ -26,6 +26,11 @@ double sigmoid(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) 
 double softplus(double x) { return nan_max(x, 0) + std::log1p(std::exp(-std::fabs(x))); }
 double clamp(double x, double lo, double hi) { return nan_min(nan_max(x, lo), hi); }
 
+// Rounded to float: the quotient's ties are those of float division, as where it is computed in float.
+double quotient(double a, double b) {
+  return static_cast<double>(static_cast<float>(a) / static_cast<float>(b));
+}
+
 uint64_t natural_pow(uint64_t base, uint64_t e) {
   uint64_t r = 1;
   for (; e > 0; e >>= 1, base *= base)
@@ -80,6 +85,8 @@ const ScalarFn kTable[] = {
     {"floor", 1, false, true, [](D x) { return std::floor(x[0]); }, nullptr, nullptr},
     {"ceil", 1, false, true, [](D x) { return std::ceil(x[0]); }, nullptr, nullptr},
     {"round", 1, false, true, [](D x) { return std::nearbyint(x[0]); }, nullptr, nullptr},
+    {"quantize", 3, false, true, [](D x) { return std::nearbyint(quotient(x[0], x[1])) + x[2]; }, nullptr,
+     nullptr},
     {"trunc", 1, false, true, [](D x) { return std::trunc(x[0]); }, nullptr, nullptr},
     {"sqrt", 1, false, true, [](D x) { return std::sqrt(x[0]); }, nullptr, nullptr},
     // transcendental

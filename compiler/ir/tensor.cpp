@@ -6,6 +6,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "sinter/small_float.h"
+
 namespace sinter {
 namespace {
 
@@ -43,10 +45,35 @@ Tensor::Tensor(DType dtype, std::vector<int64_t> shape) : dtype_(dtype), shape_(
   data_ = std::shared_ptr<std::byte>(p, std::free);
 }
 
+float small_to_float(DType t, uint8_t bits) {
+  switch (t) {
+    case DType::kF8E4M3FN: return to_float(float8e4m3fn{bits});
+    case DType::kF8E4M3FNUZ: return to_float(float8e4m3fnuz{bits});
+    case DType::kF8E5M2: return to_float(float8e5m2{bits});
+    case DType::kF8E5M2FNUZ: return to_float(float8e5m2fnuz{bits});
+    case DType::kF8E8M0: return to_float(float8e8m0{bits});
+    case DType::kF4E2M1: return to_float(float4e2m1{bits});
+    default: bug(__FILE__, __LINE__, "not a float of 4 or 8 bits");
+  }
+}
+uint8_t small_from_float(DType t, float x) {
+  switch (t) {
+    case DType::kF8E4M3FN: return to_small<float8e4m3fn>(x).bits;
+    case DType::kF8E4M3FNUZ: return to_small<float8e4m3fnuz>(x).bits;
+    case DType::kF8E5M2: return to_small<float8e5m2>(x).bits;
+    case DType::kF8E5M2FNUZ: return to_small<float8e5m2fnuz>(x).bits;
+    case DType::kF8E8M0: return to_small<float8e8m0>(x).bits;
+    case DType::kF4E2M1: return to_small<float4e2m1>(x).bits;
+    default: bug(__FILE__, __LINE__, "not a float of 4 or 8 bits");
+  }
+}
+
 double Tensor::real(int64_t i) const {
+  if (is_small_float(dtype_)) return static_cast<double>(small_to_float(dtype_, as<uint8_t>()[i]));
   return with_type(dtype_, [&](auto t) { return get_real(as<decltype(t)>()[i]); });
 }
 int64_t Tensor::integer(int64_t i) const {
+  if (is_small_float(dtype_)) return saturate<int64_t>(real(i));
   return with_type(dtype_, [&](auto t) -> int64_t {
     using T = decltype(t);
     if constexpr (std::is_integral_v<T>)
@@ -56,6 +83,10 @@ int64_t Tensor::integer(int64_t i) const {
   });
 }
 void Tensor::set_real(int64_t i, double v) {
+  if (is_small_float(dtype_)) {
+    as<uint8_t>()[i] = small_from_float(dtype_, static_cast<float>(v));
+    return;
+  }
   with_type(dtype_, [&](auto t) {
     using T = decltype(t);
     if constexpr (std::is_same_v<T, half>)
@@ -71,6 +102,7 @@ void Tensor::set_real(int64_t i, double v) {
   });
 }
 void Tensor::set_integer(int64_t i, int64_t v) {
+  if (is_small_float(dtype_)) return set_real(i, static_cast<double>(v));
   with_type(dtype_, [&](auto t) {
     using T = decltype(t);
     if constexpr (std::is_same_v<T, half>)

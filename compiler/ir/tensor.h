@@ -66,6 +66,10 @@ class Tensor {
   std::shared_ptr<std::byte> data_;
 };
 
+// An element of a float type of 4 or 8 bits, as in runtime/sinter/small_float.h.
+float small_to_float(DType, uint8_t bits);
+uint8_t small_from_float(DType, float);
+
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);  // in elements
 
 // Calls f(T{}) with the C++ type of a dtype that has arithmetic of its own: f32 f64 i8..i64 u8..u64 bool.

@@ -1,8 +1,8 @@
 // Cast, CastLike: conversion element by element. BitCast: the same bytes read as another type.
 //
 // Floats to integers truncate and saturate, NaN becomes 0 (ONNX leaves it open); integers wrap; anything to
-// bool is `!= 0`. Packed integers and float8 exist as sources of constants only: what casts to them is
-// refused, and so are strings. `saturate` and `round_mode` concern float8 targets alone.
+// bool is `!= 0`; integers of 4 and 2 bits keep the low bits of what an int32 holds; float8 saturates unless
+// `saturate` is 0. Strings are refused, and so is float8e8m0 by another rounding than up.
 #include <cstring>
 
 #include "ops/elementwise.h"
@@ -13,10 +13,12 @@ namespace {
 ExprPtr convert(const Node& n, const ExprPtr& x, DType to) {
   const DType from = x->dtype;
   if (from == to) return x;
-  if (!belongs(from, kNumbers | kBool) && !is_integer(from))
-    refuse_node(n, fmt::format("from {} is not supported", name_of(from)));
-  if (!belongs(to, kNumbers | kBool)) refuse_node(n, fmt::format("to {} is not supported", name_of(to)));
-  return Expr::cast(x, to);
+  if (!is_number(from)) refuse_node(n, fmt::format("from {} is not supported", name_of(from)));
+  if (!is_number(to)) refuse_node(n, fmt::format("to {} is not supported", name_of(to)));
+  const bool saturate = n.attributes.integer("saturate", 1) != 0;
+  if (to == DType::kF8E8M0 && (!saturate || n.attributes.text("round_mode", "up") != "up"))
+    refuse_node(n, "to float8e8m0 only rounding up and saturating");
+  return saturate ? saturating_cast(x, to) : Expr::cast(x, to);
 }
 
 DType target(const Node& n) {
@@ -50,15 +52,28 @@ void eval_bit_cast(Evaluation& e) {
 
 }  // namespace
 
+ExprPtr saturating_cast(const ExprPtr& x, DType to) {
+  if (!is_small_float(to) || x->dtype == to) return Expr::cast(x, to);
+  const double largest = to == DType::kF8E4M3FN                             ? 448
+                         : to == DType::kF8E4M3FNUZ                         ? 240
+                         : to == DType::kF8E5M2 || to == DType::kF8E5M2FNUZ ? 57344
+                                                                            : 0;
+  if (largest == 0) return Expr::cast(x, to);  // saturates by itself
+  const ExprPtr wide = Expr::cast(x, DType::kF32);
+  return Expr::cast(Expr::call("clamp", {wide, Expr::constant(-largest, DType::kF32),
+                                         Expr::constant(largest, DType::kF32)}),
+                    to);
+}
+
 const std::vector<Op>& ops_cast() {
   static const std::vector<Op> table = {
-      {.name = "Cast", .expr = cast, .note = "not to 2- and 4-bit types, float8 and string"},
+      {.name = "Cast", .expr = cast, .note = "not from or to string; to float8e8m0 only rounding up"},
       {.name = "CastLike",
        .min_inputs = 2,
        .max_inputs = 2,
        .infer = infer_cast_like,
        .expr = cast_like,
-       .note = "not to 2- and 4-bit types, float8 and string"},
+       .note = "not from or to string; to float8e8m0 only rounding up"},
       {.name = "BitCast",
        .infer = infer_bit_cast,
        .eval = eval_bit_cast,

@@ -56,6 +56,13 @@ void multiply(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t 
     }
 }
 
+Tensor wrapped(const Tensor& sums) {
+  Tensor out(DType::kI32, sums.shape());
+  for (int64_t i = 0; i < sums.size(); ++i)
+    out.as<int32_t>()[i] = static_cast<int32_t>(static_cast<int64_t>(sums.as<double>()[i]));
+  return out;
+}
+
 #define INSTANCE(T)                                                                                          \
   template void multiply<T>(bool, bool, int64_t, int64_t, int64_t, const T*, int64_t, const T*, int64_t, T*, \
                             int64_t);

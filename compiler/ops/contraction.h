@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "ir/graph.h"
 #include "ir/tensor.h"
 
 namespace sinter {
@@ -11,6 +12,12 @@ namespace sinter {
 template <class T>
 void multiply(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda,
               const T* b, int64_t ldb, T* c, int64_t ldc);
+
+// Whether a Conv or MatMul multiplies int16 and sums in int32: the form that quantised products are lowered
+// to.
+inline bool sums_integers(const Node& n) { return n.attributes.integer("integer", 0) != 0; }
+// Integral doubles as int32 that have wrapped.
+Tensor wrapped(const Tensor& sums);
 
 // The dtype in which contractions of `t` are computed: f16 and bf16 in f32, all others in themselves.
 inline DType contraction_dtype(DType t) { return t == DType::kF16 || t == DType::kBF16 ? DType::kF32 : t; }

@@ -35,6 +35,9 @@ inline void allow_one_type(const Node& n, const Args& args, unsigned types) {
   allow(n, args[0], types);
 }
 
+// x as a `to`; what a float8 cannot hold becomes its largest value.
+ExprPtr saturating_cast(const ExprPtr& x, DType to);
+
 // Attribute `name` as a constant of x's type.
 inline ExprPtr attribute(const Node& n, const char* name, float fallback, const ExprPtr& x) {
   return Expr::constant(static_cast<double>(n.attributes.real(name, fallback)), x->dtype);

@@ -9,6 +9,7 @@
 namespace sinter {
 
 void infer_facts(Inference&);
+void evaluate_by_lowering(Evaluation&);  // lowering.cpp
 
 void Evaluation::fail(const std::string& why) const { refuse_node(node, why); }
 
@@ -95,6 +96,8 @@ std::vector<Tensor> evaluate(const Node& node, std::vector<Tensor> inputs) {
         e.out[i] = Tensor(x.out[i].type.dtype, static_dims(x.out[i].type.shape));
     if (op.eval) {
       op.eval(e);
+    } else if (op.lower) {
+      evaluate_by_lowering(e);
     } else {
       std::vector<ExprPtr> args;
       for (size_t i = 0; i < e.in.size(); ++i)

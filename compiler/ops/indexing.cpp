@@ -11,7 +11,7 @@
 namespace sinter {
 namespace {
 
-bool is_number(DType t) { return is_float(t) || is_integer(t) || t == DType::kBool; }
+bool is_plain_number(DType t) { return is_float(t) || is_integer(t) || t == DType::kBool; }
 
 int64_t axis_of(const Evaluation& e, int64_t fallback, int64_t rank) {
   const int64_t axis = e.attributes().integer("axis", fallback);
@@ -21,7 +21,8 @@ int64_t axis_of(const Evaluation& e, int64_t fallback, int64_t rank) {
 // OneHot: a new axis of `depth`, values[1] where it equals the index, values[0] elsewhere. Indices in
 // [-depth, depth - 1]; others give no hot element (opset 11).
 void infer_one_hot(Inference& x) {
-  x.require(is_number(x.dtype(0)) && is_number(x.dtype(1)), "its indices and depth must be numbers");
+  x.require(is_plain_number(x.dtype(0)) && is_plain_number(x.dtype(1)),
+            "its indices and depth must be numbers");
   x.require(x.rank(1) == 0 || (x.rank(1) == 1 && x.shape(1)[0].is(1)), "its depth must be one element");
   x.require(x.rank(2) == 1, "its values must be [off, on]");
   x.require_equal(x.shape(2)[0], 2, "number of values");
@@ -65,7 +66,7 @@ bool is_zero(const Tensor& t, int64_t i) {
 
 // NonZero: int64 [rank, count], the indices of the elements that are not 0, in row-major order.
 void infer_non_zero(Inference& x) {
-  x.require(is_number(x.dtype(0)), fmt::format("not for {}", name_of(x.dtype(0))));
+  x.require(is_plain_number(x.dtype(0)), fmt::format("not for {}", name_of(x.dtype(0))));
   x.set(0, DType::kI64, {Dim(x.rank(0)), x.count("count", product(x.shape(0)))});
 }
 void eval_non_zero(Evaluation& e) {
@@ -120,7 +121,7 @@ void eval_compress(Evaluation& e) {
 // Unique: the distinct elements (or slices along `axis`), sorted or in order of first appearance; the first
 // position of each, for every element its place among them, and how often each occurs.
 void infer_unique(Inference& x) {
-  x.require(is_number(x.dtype(0)), fmt::format("not for {}", name_of(x.dtype(0))));
+  x.require(is_plain_number(x.dtype(0)), fmt::format("not for {}", name_of(x.dtype(0))));
   const bool flat = !x.attributes().has("axis");
   const auto axis = static_cast<size_t>(flat ? 0 : x.axis("axis", 0, x.rank(0)));
   const Dim extent = flat ? product(x.shape(0)) : x.shape(0)[axis];

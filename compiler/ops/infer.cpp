@@ -9,6 +9,8 @@
 
 namespace sinter {
 
+void infer_by_lowering(Inference&);  // lowering.cpp
+
 std::optional<std::vector<Dim>> Inference::elements(size_t i) const {
   if (!has(i)) return std::nullopt;
   const Fact& f = in[i];
@@ -252,6 +254,8 @@ void infer_facts(Inference& x) {
     }
     if (op.infer)
       op.infer(x);
+    else if (op.lower)
+      infer_by_lowering(x);
     else
       infer_elementwise(x);
     if (x.node.epilogue) {

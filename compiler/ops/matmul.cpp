@@ -1,5 +1,6 @@
 // MatMul (ONNX MatMul-13): numpy's matmul, batch axes broadcast, one-dimensional operands get an axis of 1
-// that the result loses. Gemm (ONNX Gemm-13): alpha * A' * B' + beta * C, C broadcast to the product's shape.
+// that the result loses; with the attribute `integer`, which lowering sets: int16 factors, int32 sums that
+// wrap. Gemm (ONNX Gemm-13): alpha * A' * B' + beta * C, C broadcast to the product's shape.
 #include <cmath>
 
 #include "ops/contraction.h"
@@ -18,7 +19,11 @@ void check_types(Inference& x) {
 }
 
 void infer_matmul(Inference& x) {
-  check_types(x);
+  const bool integer = sums_integers(x.node);
+  if (integer)
+    x.require(x.dtype(0) == DType::kI16 && x.dtype(1) == DType::kI16, "integer products are of int16");
+  else
+    check_types(x);
   Shape a = x.shape(0), b = x.shape(1);
   x.require(!a.empty() && !b.empty(), "an operand is a scalar");
   const bool row = a.size() == 1, column = b.size() == 1;
@@ -30,7 +35,7 @@ void infer_matmul(Inference& x) {
   Shape out = x.broadcast({&batch_a, &batch_b});
   if (!row) out.push_back(a[a.size() - 2]);
   if (!column) out.push_back(b.back());
-  x.set(0, x.dtype(0), out);
+  x.set(0, integer ? DType::kI32 : x.dtype(0), out);
 }
 
 template <class T>
@@ -80,12 +85,14 @@ void with_contraction_type(DType t, F f) {
 }
 
 void eval_matmul(Evaluation& e) {
-  const DType dtype = e.in[0].dtype(), work = contraction_dtype(dtype);
+  const bool integer = sums_integers(e.node);
+  const DType dtype = e.in[0].dtype();
+  const DType work = integer ? DType::kF64 : contraction_dtype(dtype);  // exact: |sums| < 2^53
   Tensor y(work, e.out[0].shape());
   with_contraction_type(work, [&](auto t) {
     matmul<decltype(t)>(converted_if(e.in[0], work), converted_if(e.in[1], work), y);
   });
-  e.out[0] = converted_if(y, dtype);
+  e.out[0] = integer ? wrapped(y) : converted_if(y, dtype);
 }
 
 void infer_gemm(Inference& x) {

@@ -72,9 +72,11 @@ struct Evaluation {
   [[noreturn]] void fail(const std::string& why) const;
 };
 
+class Lowering;
+
 struct Op {
   const char* name;         // as in ONNX: "Softmax"; our own ones begin with a small letter: "elementwise"
-  const char* domain = "";  // "" is ai.onnx; "sinter" ours
+  const char* domain = "";  // "" is ai.onnx; "sinter" ours; else as models spell it: "com.microsoft"
   int min_inputs = 1, max_inputs = 1;    // max -1: any number
   int min_outputs = 1, max_outputs = 1;  // max -1: any number
   // Types and shapes of the outputs (and `elements` of small integer tensors) from what is known of the
@@ -85,6 +87,9 @@ struct Op {
   // Elementwise ops only: the same meaning as an expression of one element; args[i] is input i (null:
   // absent), already of the types that infer let through. eval and infer may then be left null.
   ExprPtr (*expr)(const Node&, const std::vector<ExprPtr>& args) = nullptr;
+  // The op as simpler ones (ops/lowering.h), for ops without infer and eval: both follow from it, and pass
+  // lower_ops replaces such nodes before all other passes.
+  void (*lower)(Lowering&) = nullptr;
   // The output is the input's bytes under another shape (Reshape, Squeeze …): no code, no memory.
   bool is_view = false;
   // Not the same result for the same inputs (random ops): never folded or merged.

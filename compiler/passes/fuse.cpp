@@ -17,10 +17,7 @@ namespace {
 
 const Op* elementwise_op() { return find_op("sinter", "elementwise"); }
 
-bool has_expr_type(const Value* v) {
-  const DType t = v->type.dtype;
-  return is_float(t) || is_integer(t) || t == DType::kBool;
-}
+bool has_expr_type(const Value* v) { return is_number(v->type.dtype); }
 
 // The expression being grown and the tensors it reads.
 struct Fusion {
@@ -31,7 +28,7 @@ struct Fusion {
 
   ExprPtr leaf(Value* v) {
     if (auto it = inside.find(v); it != inside.end()) return it->second;
-    if (fold_scalars && v->data && v->data->size() == 1)
+    if (fold_scalars && v->data && v->data->size() == 1 && !is_small_float(v->type.dtype))
       return is_float(v->type.dtype) ? Expr::constant(v->data->real(0), v->type.dtype)
                                      : Expr::constant_integer(v->data->integer(0), v->type.dtype);
     auto at = std::find(operands.begin(), operands.end(), v);

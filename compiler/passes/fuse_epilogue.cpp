@@ -42,6 +42,11 @@ const Row* row_of(const Node& n) {
   return nullptr;
 }
 
+// Floats, or the int32 sums of a quantised product.
+bool sums_real_or_wide(const Node& n) {
+  return is_float(n.outputs[0]->type.dtype) || n.attributes.integer("integer", 0) != 0;
+}
+
 }  // namespace
 
 bool fuse_epilogue(Graph& g, const PassOptions& options) {
@@ -52,7 +57,7 @@ bool fuse_epilogue(Graph& g, const PassOptions& options) {
     Node* n = nodes[i];
     if (!order.has(n)) continue;  // swallowed
     const Row* row = row_of(*n);
-    if (!row || !n->has_output(0) || !is_float(n->outputs[0]->type.dtype)) continue;
+    if (!row || !n->has_output(0) || !sums_real_or_wide(*n)) continue;
     if (std::count(n->outputs.begin(), n->outputs.end(), nullptr) + 1 <
         static_cast<ptrdiff_t>(n->outputs.size()))
       continue;  // a second result may be needed before the place that the node would move to

@@ -11,8 +11,11 @@ namespace sinter {
 
 const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> table = {
+      {"lower_ops",
+       "Replaces operators that are defined by simpler ones: quantised ones, those of com.microsoft.",
+       "first: no other pass knows them", lower_ops},
       {"fold_constants", "Computes what depends on constants and known shapes only.",
-       "first: every later pass asks for constants", fold_constants},
+       "early: every later pass asks for constants", fold_constants},
       {"simplify_control",
        "Puts the branch that is taken in place of an If, and moves what is constant into bodies and out of them.",
        "behind fold_constants, which makes conditions known; before all that would see one graph only",

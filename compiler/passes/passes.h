@@ -11,6 +11,7 @@ bool remove_identity(Graph&, const PassOptions&);
 bool merge_common(Graph&, const PassOptions&);
 bool fuse_attention(Graph&, const PassOptions&);
 bool fuse_layernorm(Graph&, const PassOptions&);
+bool lower_ops(Graph&, const PassOptions&);
 bool lower_composites(Graph&, const PassOptions&);
 bool fold_batchnorm(Graph&, const PassOptions&);
 bool fold_pad(Graph&, const PassOptions&);

@@ -269,6 +269,11 @@ SINTER_INLINE V gelu_tanh(V x) {
   const V slope = fma(x2, splat<V>(0.07135481627f), splat<V>(1.595769122f));
   return mul(max(x, splat<V>(-14.0f)), sigmoid(mul(x, slope)));
 }
+// x in units of `scale` from `zero`, rounded to an integral value, ties to even.
+template <class V>
+SINTER_INLINE V quantize(V x, V scale, V zero) {
+  return add(round(div(x, scale)), zero);
+}
 // x / (1 + |x|); at infinity NaN, as the formula says.
 template <class V>
 SINTER_INLINE V softsign(V x) {

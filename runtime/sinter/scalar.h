@@ -53,6 +53,17 @@ inline T cast_to(F v) {
   }
 }
 
+// The low `Bits` bits of v as an integer of so many bits, kept in a T: what 4- and 2-bit integers are cast
+// to. Floats become std::int32_t first.
+template <class T, int Bits, class F>
+inline T low_bits(F v) {
+  const std::uint32_t top = static_cast<std::uint32_t>(cast_to<std::int32_t>(v)) << (32 - Bits);
+  if constexpr (std::is_signed_v<T>)
+    return static_cast<T>(static_cast<std::int32_t>(top) >> (32 - Bits));
+  else
+    return static_cast<T>(top >> (32 - Bits));
+}
+
 // --- arithmetic
 
 template <class T, if_number<T> = 0>
@@ -170,6 +181,11 @@ inline T sign(T x) {
 template <class T, if_float<T> = 0>
 inline T reciprocal(T x) {
   return T{1} / x;
+}
+// x in units of `scale` from `zero`: what QuantizeLinear saturates to integers. Ties go to even.
+template <class T, if_float<T> = 0>
+inline T quantize(T x, T scale, T zero) {
+  return std::nearbyint(x / scale) + zero;
 }
 template <class T, if_float<T> = 0>
 inline T floor(T x) {

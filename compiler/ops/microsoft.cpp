@@ -1,0 +1,219 @@
+// Quantised operators of the domain com.microsoft (ONNX Runtime's contrib operators, version 1) that are an
+// operator between dequantised inputs and a quantised result, and MatMulNBits. Products of integers are in
+// qlinear.cpp.
+//
+// Zero points may be absent: 0.
+#include "ops/quantize.h"
+
+namespace sinter {
+namespace {
+
+constexpr const char* kDomain = "com.microsoft";
+
+void require_bytes(const Lowering& l, const Value* v) {
+  const DType t = dtype_of(v);
+  l.require(t == DType::kI8 || t == DType::kU8, fmt::format("only for int8 and uint8, not {}", name_of(t)));
+}
+
+// Inputs i, i+1, i+2: data, scale, zero point, both for the whole tensor.
+Value* real_input(Lowering& l, size_t i) {
+  l.require(l.has(i) && l.has(i + 1), fmt::format("input {} is missing", l.has(i) ? i + 1 : i));
+  Value* x = l.in(i);
+  require_bytes(l, x);
+  l.require(!l.has(i + 2) || dtype_of(l.in(i + 2)) == dtype_of(x),
+            "a zero point has another type than its data");
+  Value* zero = l.has(i + 2) ? scalar_of(l, l.in(i + 2), "a zero point") : nullptr;
+  return dequantized(l, x, scalar_of(l, l.in(i + 1), "a scale"), zero);
+}
+
+// y by the scale and zero point at inputs i and i + 1; without a zero point of the type of input 0.
+void set_result(Lowering& l, Value* y, size_t i) {
+  l.require(l.has(i), fmt::format("input {} is missing", i));
+  Value* zero = l.has(i + 1) ? scalar_of(l, l.in(i + 1), "the zero point of y") : nullptr;
+  const DType to = zero ? dtype_of(zero) : dtype_of(l.in(0));
+  l.require(to == DType::kI8 || to == DType::kU8, fmt::format("to {} is not supported", name_of(to)));
+  l.results[0] = quantized(l, y, scalar_of(l, l.in(i), "the scale of y"), zero, to);
+}
+
+// A, B and C each as data, scale, zero point.
+template <const char* kOp>
+void lower_binary(Lowering& l) {
+  Value* a = real_input(l, 0);
+  set_result(l, l(kOp, {a, real_input(l, 3)}), 6);
+}
+constexpr char kAdd[] = "Add", kMul[] = "Mul";
+
+void lower_sigmoid(Lowering& l) { set_result(l, l("Sigmoid", {real_input(l, 0)}), 3); }
+
+void lower_leaky_relu(Lowering& l) {
+  const float alpha = l.attributes().real("alpha", 0.01f);
+  set_result(l, l("LeakyRelu", {real_input(l, 0)}, {{"alpha", alpha}}), 3);
+}
+
+// condition, X, scale, zero, Y, scale, zero, scale of Z, zero of Z.
+void lower_where(Lowering& l) {
+  Value* x = real_input(l, 1);
+  Value* z = l("Where", {l.in(0), x, real_input(l, 4)});
+  l.require(l.has(7) && l.has(8), "scale or zero point of z is missing");
+  Value* zero = scalar_of(l, l.in(8), "the zero point of z");
+  require_bytes(l, zero);
+  l.results[0] = quantized(l, z, scalar_of(l, l.in(7), "the scale of z"), zero, dtype_of(zero));
+}
+
+// An operator on [N, C, spatial...]; channels_last: on [N, spatial..., C].
+Value* on_channels(Lowering& l, const char* op, Value* x, const Lowering::AttributeList& attributes) {
+  if (l.attributes().integer("channels_last", 0) == 0) return l(op, {x}, attributes);
+  const int64_t rank = rank_of(x);
+  l.require(rank >= 3, fmt::format("input {}", text(shape_of(x))));
+  std::vector<int64_t> to{0, rank - 1}, back{0};
+  for (int64_t i = 1; i + 1 < rank; ++i) to.push_back(i), back.push_back(i + 1);
+  back.push_back(1);
+  Value* y = l(op, {l("Transpose", {x}, {{"perm", to}})}, attributes);
+  return l("Transpose", {y}, {{"perm", back}});
+}
+
+void lower_global_average_pool(Lowering& l) {
+  set_result(l, on_channels(l, "GlobalAveragePool", real_input(l, 0), {}), 3);
+}
+
+void lower_average_pool(Lowering& l) {
+  Lowering::AttributeList attributes = l.attributes().all();
+  attributes.erase("channels_last");
+  set_result(l, on_channels(l, "AveragePool", real_input(l, 0), attributes), 3);
+}
+
+// Before opset 13 Softmax was over all axes from `axis` on as one.
+void lower_softmax(Lowering& l) {
+  Value* x = real_input(l, 0);
+  const int64_t axis = l.axis("axis", -1, rank_of(x));
+  Value* y = nullptr;
+  if (l.attributes().integer("opset", 13) >= 13) {
+    y = l("Softmax", {x}, {{"axis", axis}});
+  } else {
+    y = l("Softmax", {l("Flatten", {x}, {{"axis", axis}})}, {{"axis", int64_t{1}}});
+    y = l("Reshape", {y, l("Shape", {x})});
+  }
+  set_result(l, y, 3);
+}
+
+// Scale and zero point of Y, then data, scale, zero point of each input.
+void lower_concat(Lowering& l) {
+  l.require(l.node.inputs.size() >= 5 && (l.node.inputs.size() - 2) % 3 == 0,
+            fmt::format("{} inputs are not whole triples", l.node.inputs.size() - 2));
+  std::vector<Value*> parts;
+  for (size_t i = 2; i < l.node.inputs.size(); i += 3) parts.push_back(real_input(l, i));
+  const int64_t axis = l.axis("axis", 1, rank_of(parts[0]));
+  Value* y = l("Concat", parts, {{"axis", axis}});
+  l.require(l.has(0) && l.has(1), "scale or zero point of y is missing");
+  Value* zero = scalar_of(l, l.in(1), "the zero point of y");
+  require_bytes(l, zero);
+  l.results[0] = quantized(l, y, scalar_of(l, l.in(0), "the scale of y"), zero, dtype_of(zero));
+}
+
+// --- MatMulNBits: A [.., K] times the transpose of B [N, K], whose K are quantised in blocks
+
+struct NBits {
+  int64_t k, n, bits, block, blocks;
+};
+
+// Element i of bytes that hold several of `bits` each, the first one lowest.
+int element(const uint8_t* bytes, int64_t i, int64_t bits) {
+  const int64_t each = 8 / bits;
+  return (bytes[i / each] >> (i % each * bits)) & ((1 << bits) - 1);
+}
+
+// Zero points: as B, a row of blocks for each n, rows in whole bytes; or one element each, as the scales.
+double zero_of(const NBits& p, const Tensor* zeros, int64_t n, int64_t block) {
+  if (!zeros) return static_cast<double>(1 << (p.bits - 1));
+  if (zeros->dtype() != DType::kU8) return zeros->real(n * p.blocks + block);
+  const int64_t row = (p.blocks * p.bits + 7) / 8;
+  return element(zeros->as<uint8_t>() + n * row, block, p.bits);
+}
+
+Tensor unpacked(const NBits& p, const Tensor& b, const Tensor& scales, const Tensor* zeros) {
+  Tensor w(DType::kF32, {p.k, p.n});
+  const int64_t blob = p.block * p.bits / 8;
+  for (int64_t n = 0; n < p.n; ++n)
+    for (int64_t k = 0; k < p.k; ++k) {
+      const int64_t block = k / p.block;
+      const int q = element(b.as<uint8_t>() + (n * p.blocks + block) * blob, k % p.block, p.bits);
+      const double v = (q - zero_of(p, zeros, n, block)) * scales.real(n * p.blocks + block);
+      w.as<float>()[k * p.n + n] = static_cast<float>(v);
+    }
+  return w;
+}
+
+void lower_matmul_nbits(Lowering& l) {
+  const Attributes& a = l.attributes();
+  NBits p{a.integer("K", 0), a.integer("N", 0), a.integer("bits", 4), a.integer("block_size", 0), 0};
+  l.require(p.bits == 2 || p.bits == 4 || p.bits == 8, fmt::format("{} bits are not supported", p.bits));
+  l.require(p.k > 0 && p.n > 0 && p.k < (int64_t{1} << 31) && p.n < (int64_t{1} << 31),
+            fmt::format("K is {}, N is {}", p.k, p.n));
+  l.require(p.block >= 16 && p.block <= (1 << 20) && (p.block & (p.block - 1)) == 0,
+            fmt::format("block_size is {}", p.block));
+  p.blocks = (p.k + p.block - 1) / p.block;
+  l.require(!l.in(4), "g_idx is not supported");
+  const DType t = dtype_of(l.in(0));
+  l.require(is_float(t), fmt::format("not for {}", name_of(t)));
+  Value *b = l.in(1), *scales = l.in(2), *zeros = l.in(3);
+  l.require(b->data && scales->data && (!zeros || zeros->data), "the weights must be constants");
+  l.require(dtype_of(b) == DType::kU8 && b->data->size() == p.n * p.blocks * (p.block * p.bits / 8),
+            fmt::format("weights {} for K {} and N {}", text(shape_of(b)), p.k, p.n));
+  l.require(is_float(dtype_of(scales)) && scales->data->size() == p.n * p.blocks,
+            fmt::format("scales {} for {} blocks", text(shape_of(scales)), p.n * p.blocks));
+  if (zeros) {
+    const bool packed = dtype_of(zeros) == DType::kU8;
+    l.require(packed || is_float(dtype_of(zeros)),
+              fmt::format("zero points of {}", name_of(dtype_of(zeros))));
+    l.require(zeros->data->size() == (packed ? p.n * ((p.blocks * p.bits + 7) / 8) : p.n * p.blocks),
+              fmt::format("zero points {} for {} blocks", text(shape_of(zeros)), p.n * p.blocks));
+  }
+  Tensor w = unpacked(p, *b->data, *scales->data, zeros ? &*zeros->data : nullptr);
+  Value* y = l("MatMul", {l.in(0), l.constant(t == DType::kF32 ? std::move(w) : w.converted(t))});
+  l.results[0] = l.in(5) ? l("Add", {y, l.in(5)}) : y;
+}
+
+}  // namespace
+
+const std::vector<Op>& ops_microsoft() {
+  static const std::vector<Op> table = {
+      {.name = "QLinearAdd",
+       .domain = kDomain,
+       .min_inputs = 7,
+       .max_inputs = 8,
+       .lower = lower_binary<kAdd>},
+      {.name = "QLinearMul",
+       .domain = kDomain,
+       .min_inputs = 7,
+       .max_inputs = 8,
+       .lower = lower_binary<kMul>},
+      {.name = "QLinearSigmoid", .domain = kDomain, .min_inputs = 4, .max_inputs = 5, .lower = lower_sigmoid},
+      {.name = "QLinearLeakyRelu",
+       .domain = kDomain,
+       .min_inputs = 4,
+       .max_inputs = 5,
+       .lower = lower_leaky_relu},
+      {.name = "QLinearWhere", .domain = kDomain, .min_inputs = 9, .max_inputs = 9, .lower = lower_where},
+      {.name = "QLinearGlobalAveragePool",
+       .domain = kDomain,
+       .min_inputs = 4,
+       .max_inputs = 5,
+       .lower = lower_global_average_pool},
+      {.name = "QLinearAveragePool",
+       .domain = kDomain,
+       .min_inputs = 4,
+       .max_inputs = 5,
+       .lower = lower_average_pool},
+      {.name = "QLinearSoftmax", .domain = kDomain, .min_inputs = 4, .max_inputs = 5, .lower = lower_softmax},
+      {.name = "QLinearConcat", .domain = kDomain, .min_inputs = 5, .max_inputs = -1, .lower = lower_concat},
+      {.name = "MatMulNBits",
+       .domain = kDomain,
+       .min_inputs = 3,
+       .max_inputs = 6,
+       .lower = lower_matmul_nbits,
+       .note = "2, 4 and 8 bits, constant weights, which are kept as floats; without g_idx"},
+  };
+  return table;
+}
+
+}  // namespace sinter
