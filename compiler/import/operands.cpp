@@ -4,8 +4,8 @@
 // shapes are expressions of them like of any other unknown. What bounds them is the model's own declaration
 // of its outputs: where an inferred extent is a linear expression of one element and the declared one is a
 // number, the element is that number. A second import takes it as known; the generated code compares it with
-// what it is given (Graph::element_checks). Declared extents of what can't be solved that way are taken in the
-// last import, and checked as well.
+// what it is given (Graph::element_checks). Declared extents of what can't be solved that way are taken in
+// the last import, and checked as well.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -26,15 +26,16 @@ struct ExtentOperand {
   bool negative;  // may be negative
 };
 constexpr ExtentOperand kExtentOperands[] = {
-    {"AffineGrid", 1, false},      {"BlackmanWindow", 0, false}, {"CenterCropPad", 1, false},
-    {"Col2Im", 1, false},          {"Col2Im", 2, false},         {"ConstantOfShape", 0, false},
-    {"Expand", 1, false},          {"HammingWindow", 0, false},  {"HannWindow", 0, false},
-    {"MaxUnpool", 2, false},       {"OneHot", 1, false},         {"Pad", 1, true},
-    {"Resize", 3, false},          {"Split", 1, false},          {"Tile", 1, false},
+    {"AffineGrid", 1, false}, {"BlackmanWindow", 0, false}, {"CenterCropPad", 1, false},
+    {"Col2Im", 1, false},     {"Col2Im", 2, false},         {"ConstantOfShape", 0, false},
+    {"Expand", 1, false},     {"HammingWindow", 0, false},  {"HannWindow", 0, false},
+    {"MaxUnpool", 2, false},  {"OneHot", 1, false},         {"Pad", 1, true},
+    {"Resize", 3, false},     {"Split", 1, false},          {"Tile", 1, false},
 };
 // Arithmetic on shapes: what goes in decides what comes out.
-constexpr std::string_view kArithmetic[] = {"Add",   "Cast",     "Concat", "Div",       "Gather", "Identity", "Max", "Min",
-                                            "Mul",   "Neg",      "Reshape", "Slice",    "Squeeze", "Sub",     "Unsqueeze"};
+constexpr std::string_view kArithmetic[] = {"Add",      "Cast",  "Concat",  "Div", "Gather",
+                                            "Identity", "Max",   "Min",     "Mul", "Neg",
+                                            "Reshape",  "Slice", "Squeeze", "Sub", "Unsqueeze"};
 
 // e at s = at; nullopt where that divides by zero or overflows.
 std::optional<int64_t> value_at(const Dim& e, int64_t at) {
@@ -98,7 +99,8 @@ void Importer::find_extent_operands() {
 // The input with its elements known as symbols; itself where it isn't a small list of integers.
 Value* Importer::reveal(Value* input) {
   const TensorType& t = input->type;
-  if ((t.dtype != DType::kI64 && t.dtype != DType::kI32) || t.shape.size() > 1 || !is_static(t.shape)) return input;
+  if ((t.dtype != DType::kI64 && t.dtype != DType::kI32) || t.shape.size() > 1 || !is_static(t.shape))
+    return input;
   const int64_t size = product(t.shape).value();
   if (size < 1 || size > kMostElements) return input;
   const auto known = learned_.elements.find(input->name);
@@ -155,10 +157,12 @@ void Importer::adopt(Graph& g, Node& n) {
       typed_.push_back({{shape[a]}, {wanted}});
       if (!learned_.final) continue;
       if (wanted.value() > shape[a].hi())
-        refuse_node(n, fmt::format("axis {} is declared as {}, but is at most {}", a, wanted.text(), shape[a].hi()));
+        refuse_node(
+            n, fmt::format("axis {} is declared as {}, but is at most {}", a, wanted.text(), shape[a].hi()));
       const bool own = symbols.size() == 1 && shape[a] == Dim(symbols[0]) &&
                        symbols[0]->origin.ends_with(" of " + label(n));
-      if (!own) g.checks.push_back({shape[a], wanted, false, fmt::format("{}: declared extent {}", label(n), a)});
+      if (!own)
+        g.checks.push_back({shape[a], wanted, false, fmt::format("{}: declared extent {}", label(n), a)});
       shape[a] = wanted;
     }
   }

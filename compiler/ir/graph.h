@@ -91,8 +91,8 @@ struct Check {
   std::string why;      // `"/Add_3" (Add): axis 2`
 };
 
-// Element `element` of a graph input has this value in every run: what is declared of the outputs says so. The
-// generated code compares.
+// Element `element` of a graph input has this value in every run: what is declared of the outputs says so.
+// The generated code compares.
 struct ElementCheck {
   size_t input = 0;  // of Graph::inputs
   size_t element = 0;

@@ -98,7 +98,7 @@ void emit_constant(LayerWriter& w) {
 // ---- Range
 
 bool accepts_range(const Node& n, const Target&) {
-  if (!is_op(n, "Range") || n.epilogue || own_count(n, n.outputs[0]->type.shape[0])) return false;
+  if (!is_op(n, "Range") || n.epilogue) return false;
   const DType t = n.outputs[0]->type.dtype;
   return is_float(t) || is_integer(t);
 }
@@ -117,6 +117,30 @@ std::string operand(LayerWriter& w, size_t i) {
   }
   return "static_cast<std::int64_t>(" + w.input(i) + "[0])";
 }
+// A length that the run tells: found, reported or compared. Whether it is one.
+bool settle_range(LayerWriter& w, const std::string& start, const std::string& step) {
+  const Node& n = w.node;
+  const bool real = is_float(n.inputs[0]->type.dtype);
+  bool known = true;
+  for (const Value* v : n.inputs) known = known && (real ? v->data.has_value() : contents(v).has_value());
+  const Dim& length = n.outputs[0]->type.shape[0];
+  if (known || (real && !length.is_static() && !own_count(n, length))) return false;
+  w.include("sinter/status.h");
+  w.include("sinter/scalar.h");
+  w.can_fail();
+  const std::string limit = operand(w, 1);
+  const auto wide = [&](const std::string& s) { return real ? s : "static_cast<double>(" + s + ")"; };
+  w.out.line("const double steps = std::ceil(({} - {}) / {});", wide(limit), wide(start), wide(step));
+  w.out.line("if (!(steps < 2147483648.0)) return sinter::kDimError;");
+  w.out.line("const std::int64_t length = steps > 0.0 ? static_cast<std::int64_t>(steps) : 0;");
+  if (own_count(n, length)) {
+    w.out.line("*{} = length;", w.count(length));
+    w.out.line("if (length > {}) return sinter::kCapacityError;", length.hi());
+  } else {
+    w.out.line("if (length != {}) return sinter::kDimError;", Extents(w).text(length));
+  }
+  return true;
+}
 void emit_range(LayerWriter& w) {
   const Node& n = w.node;
   const TensorType& type = n.outputs[0]->type;
@@ -125,7 +149,8 @@ void emit_range(LayerWriter& w) {
   w.summary("Range -> " + sinter::text(type));
   const std::string start = operand(w, 0), step = operand(w, 2);
   const std::string y = w.output(0);
-  w.out.line("for (std::int64_t i = 0; i < {}; ++i) {{", e.text(type.shape[0]));
+  const bool by_run = settle_range(w, start, step);
+  w.out.line("for (std::int64_t i = 0; i < {}; ++i) {{", by_run ? "length" : e.text(type.shape[0]));
   std::string value;
   if (is_float(type.dtype)) {
     value = fmt::format("{} + static_cast<double>(i) * {}", start, step);
@@ -137,6 +162,7 @@ void emit_range(LayerWriter& w) {
   }
   w.out.line("{}[i] = {};", y, value);
   w.out.line("}}");
+  if (by_run) w.out.line("return 0;");
 }
 
 // ---- EyeLike

@@ -32,6 +32,16 @@ void emit_one_hot(LayerWriter& w) {
   const size_t axis = axis_of(n, -1, out.size());
   const Dim outer = product(out, 0, axis), inner = product(out, axis + 1);
   const Extents e(w);
+  const bool by_run = !contents(n.inputs[1]);  // the model declares the depth, or the node reports it
+  if (by_run) {
+    w.include("sinter/status.h");
+    w.can_fail();
+    w.out.line("const std::int64_t given = sinter::cast_to<std::int64_t>({}[0]);", w.input(1));
+    if (own_count(n, out[axis]))
+      w.out.line("*{} = given;", w.count(out[axis]));
+    else
+      w.out.line("if (given != {}) return sinter::kDimError;", e.text(out[axis]));
+  }
   const std::string x = w.input(0), values = w.input(2), y = w.output(0), depth = e.text(out[axis]);
   const bool nested = !inner.is(1);
   w.out.line("sinter::fill({}, {}, {}[0]);", y, e.text(product(out)), values);
@@ -44,6 +54,7 @@ void emit_one_hot(LayerWriter& w) {
              e.address(Dim(0), {"o", "hot", nested ? "i" : "0"}, {out[axis] * inner, inner, Dim(1)}), values);
   if (nested) w.out.line("}}");
   w.out.line("}}");
+  if (by_run) w.out.line("return 0;");
 }
 
 // ---- NonZero

@@ -63,8 +63,11 @@ void emit(LayerWriter& w) {
   for (size_t d = 0; d < out.size(); ++d) {
     std::vector<SymbolPtr> symbols;
     out[d].collect_symbols(symbols);
-    if (symbols.size() == 1 && symbols[0]->from_data && out[d] == Dim(symbols[0]) && out.size() > 1)
+    if (out.size() <= 1) continue;
+    if (symbols.size() == 1 && symbols[0]->from_data && out[d] == Dim(symbols[0]))
       w.out.line("*{} = extent[{}];", w.count(out[d]), d);
+    else
+      w.out.line("if (extent[{}] != {}) return sinter::kDimError;", d, w.dim(out[d]));
   }
   w.out.line("for (std::int64_t i = 0; i < count; ++i) {}[i] = {}[i];", y, x);
   w.out.line("return 0;");

@@ -58,6 +58,7 @@ class Writer {
     taps_ = taps;
     w_.flops(product(out) * Dim(2 * taps));
     loops();
+    if (by_run_) w_.out.line("return 0;");
   }
 
  private:
@@ -65,10 +66,10 @@ class Writer {
     const Shape& in = n_.inputs[0]->type.shape;
     const Shape& out = n_.outputs[0]->type.shape;
     const std::vector<Dim> in_strides = dim_strides(in), out_strides = dim_strides(out);
-    const bool fixed = is_static(in) && is_static(out);
-    if (computed(n_, 1) && rule_.transform == ResizeTransform::kTfCropAndResize)
-      refuse_node(n_, "its roi is only known at run time: give it with --const");
-    if (computed(n_, 2)) refuse_node(n_, "its scales are only known at run time: give them with --const");
+    const bool crops = rule_.transform == ResizeTransform::kTfCropAndResize;
+    by_run_ = computed(n_, 2) || (computed(n_, 3) && policy() != "stretch") || (crops && computed(n_, 1));
+    const bool fixed = is_static(in) && is_static(out) && !by_run_;
+    if (by_run_) settle(in, out);
     if (!fixed && rule_.antialias) refuse_node(n_, "antialiasing needs known sizes: pin them with --dim");
     std::vector<ResizeAxis> geometry;
     if (fixed)
@@ -79,6 +80,7 @@ class Writer {
       const auto at = std::find(named.begin(), named.end(), static_cast<int64_t>(a));
       bool keeps =
           at == named.end() || (in[a] == out[a] && rule_.transform != ResizeTransform::kTfCropAndResize);
+      if (keeps && at != named.end() && by_run_) keeps = false;
       if (keeps && at != named.end() && constant(n_, 2))
         keeps = constant(n_, 2)->real(at - named.begin()) == 1.0;
       Axis axis{out[a], in_strides[a], out_strides[a], !keeps, a, "", "", 1};
@@ -146,29 +148,74 @@ class Writer {
     }
   }
 
+  std::string policy() const { return n_.attributes.text("keep_aspect_ratio_policy", "stretch"); }
+
+  // Element k of roi, as float.
+  std::string roi(int64_t k) {
+    if (const Tensor* known = constant(n_, 1)) return float_literal(known->real(k));
+    const DType t = n_.inputs[1]->type.dtype;
+    const std::string element = load_text(t, fmt::format("{}[{}]", w_.input(1), k));
+    return t == DType::kF32 ? element : fmt::format("static_cast<float>({})", element);
+  }
+
+  // Scales, or sizes within an aspect ratio, that the run tells: what comes out of them must be the extents
+  // that were planned.
+  void settle(const Shape& in, const Shape& out) {
+    const std::vector<int64_t> axes = resize_axes(n_.attributes, static_cast<int64_t>(in.size()));
+    w_.can_fail();
+    w_.include("sinter/status.h");
+    if (!is_static(out))
+      refuse_node(
+          n_, "its scales are only known at run time: give them with --const, or declare its output's shape");
+    for (int64_t a : axes)
+      if (in[static_cast<size_t>(a)].lo() < 1)
+        refuse_node(n_, "an axis that may be empty is resized by what the run tells");
+    const bool by_scales = computed(n_, 2);
+    if (!by_scales && computed(n_, 3) && policy() != "stretch") {
+      w_.out.line("float scale = 0;");
+      for (size_t k = 0; k < axes.size(); ++k) {
+        const std::string s = fmt::format("static_cast<float>({}[{}]) / static_cast<float>({})", w_.input(3),
+                                          k, w_.dim(in[static_cast<size_t>(axes[k])]));
+        w_.out.line("{}scale = {};",
+                    k == 0 ? "" : fmt::format("if ({} {} scale) ", s, policy() == "not_larger" ? "<" : ">"),
+                    s);
+      }
+    }
+    if (constant(n_, 2) || (!by_scales && policy() == "stretch")) return;  // the roi alone is computed
+    w_.include("sinter/scalar.h");
+    for (size_t k = 0; k < axes.size(); ++k) {
+      const auto a = static_cast<size_t>(axes[k]);
+      const std::string extent = w_.dim(in[a]);
+      const std::string scaled = by_scales
+                                     ? fmt::format("static_cast<float>({}) * {}[{}]", extent, w_.input(2), k)
+                                     : fmt::format("std::round(scale * static_cast<float>({}))", extent);
+      w_.out.line(
+          "if (const float e = {}; !(e > 0.0f) || e > 1e9f || static_cast<std::int64_t>(e) != {}) "
+          "return sinter::kDimError;",
+          scaled, w_.dim(out[a]));
+    }
+  }
+
   void run_time_table(Axis& axis, const Dim& in, const Dim& out, int64_t named) {
     const int64_t count = out.hi() * axis.taps;
     axis.index = w_.scratch(fmt::format("index{}", axis.first), "std::int32_t", count);
     axis.weight = w_.scratch(fmt::format("weight{}", axis.first), "float", count);
-    if (!constant(n_, 2) && n_.attributes.text("keep_aspect_ratio_policy", "stretch") != "stretch")
+    if (!constant(n_, 2) && !by_run_ && policy() != "stretch")
       refuse_node(n_, "keep_aspect_ratio_policy needs known sizes: pin them with --dim");
-    const Tensor* roi = constant(n_, 1);
-    const int64_t axes = roi ? roi->size() / 2 : 0;
-    const float begin = roi && rule_.transform == ResizeTransform::kTfCropAndResize
-                            ? static_cast<float>(roi->real(named))
-                            : 0;
-    const float end = roi && rule_.transform == ResizeTransform::kTfCropAndResize
-                          ? static_cast<float>(roi->real(axes + named))
-                          : 1;
+    const bool crops = rule_.transform == ResizeTransform::kTfCropAndResize;
+    const auto axes =
+        static_cast<int64_t>(resize_axes(n_.attributes, n_.inputs[0]->type.shape.size()).size());
+    const std::string begin = crops ? roi(named) : "0.0f", end = crops ? roi(axes + named) : "1.0f";
     const std::string i = w_.dim(in), o = w_.dim(out);
-    const std::string scale = constant(n_, 2)
-                                  ? float_literal(constant(n_, 2)->real(named))
+    const std::string scale = constant(n_, 2)   ? float_literal(constant(n_, 2)->real(named))
+                              : computed(n_, 2) ? fmt::format("{}[{}]", w_.input(2), named)
+                              : policy() != "stretch"
+                                  ? "scale"
                                   : fmt::format("static_cast<float>({}) / static_cast<float>({})", o, i);
     w_.out.line(
         "sinter::resize_table({{{}, {}, {}, static_cast<sinter::ResizeTransform>({}), {}, {}}}, "
         "static_cast<sinter::ResizeKind>({}),",
-        i, o, scale, static_cast<int>(rule_.transform), float_literal(begin), float_literal(end),
-        static_cast<int>(kind_));
+        i, o, scale, static_cast<int>(rule_.transform), begin, end, static_cast<int>(kind_));
     w_.out.line("                     static_cast<sinter::ResizeNearest>({}), {}, {}, {}, {});",
                 static_cast<int>(rule_.nearest), float_literal(rule_.cubic_coefficient),
                 rule_.exclude_outside ? "true" : "false", axis.index, axis.weight);
@@ -306,7 +353,7 @@ class Writer {
   ResizeKind kind_ = ResizeKind::kNearest;
   DType t_ = DType::kF32;
   std::vector<Axis> axes_;
-  bool inner_ = true, weighted_ = false;
+  bool inner_ = true, weighted_ = false, by_run_ = false;
   int64_t taps_ = 1;
   std::string x_, y_;
 };

@@ -6,7 +6,8 @@ namespace sinter {
 namespace {
 
 bool accepts(const Node& n, const Target&) {
-  return std::string_view(n.op->name) == "reveal" && std::string_view(n.op->domain) == "sinter" && !n.epilogue;
+  return std::string_view(n.op->name) == "reveal" && std::string_view(n.op->domain) == "sinter" &&
+         !n.epilogue;
 }
 
 // Code generation bounds a symbol's expressions by 64 bits: elements beyond 2^31 are refused.

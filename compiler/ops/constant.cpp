@@ -42,6 +42,19 @@ struct RealOperand {
   std::optional<double> value;
   std::optional<Dim> integer;
 };
+// The integer that a float operand was cast from; nullopt where it wasn't.
+std::optional<Dim> cast_integer(const Value* v) {
+  while (v && v->producer && !is_integer(v->type.dtype)) {
+    const std::string_view op = v->producer->op->name;
+    const bool passes = v->producer->op->is_view || op == "Cast" || op == "Identity";
+    v = passes && is_float(v->type.dtype) ? v->producer->input(0) : nullptr;
+  }
+  const auto known = v && is_integer(v->type.dtype) ? contents(v) : std::nullopt;
+  return known && known->size() == 1 ? std::optional<Dim>((*known)[0]) : std::nullopt;
+}
+bool knows(const Inference& x, size_t i) {
+  return is_float(x.dtype(i)) ? x.in[i].data || cast_integer(x.node.input(i)) : x.elements(i).has_value();
+}
 RealOperand real_operand(const Inference& x, size_t i, const char* what) {
   RealOperand r;
   if (x.in[i].data) {
@@ -51,15 +64,8 @@ RealOperand real_operand(const Inference& x, size_t i, const char* what) {
     if (v == std::floor(v) && std::abs(v) <= 0x1p53) r.integer = Dim(static_cast<int64_t>(v));
     return r;
   }
-  const Value* v = x.node.input(i);
-  while (v && v->producer && !is_integer(v->type.dtype)) {
-    const std::string_view op = v->producer->op->name;
-    const bool passes = v->producer->op->is_view || op == "Cast" || op == "Identity";
-    v = passes && is_float(v->type.dtype) ? v->producer->input(0) : nullptr;
-  }
-  const auto known = v && is_integer(v->type.dtype) ? contents(v) : std::nullopt;
-  if (!known || known->size() != 1) fail_unknown(x, i, what);
-  r.integer = (*known)[0];
+  r.integer = cast_integer(x.node.input(i));
+  if (!r.integer) fail_unknown(x, i, what);
   if (r.integer->is_static()) r.value = static_cast<double>(r.integer->value());
   return r;
 }
@@ -99,6 +105,8 @@ void infer_range(Inference& x) {
     x.require(x.dtype(i) == x.dtype(0), "start, limit and delta differ in type");
     x.require(x.rank(i) == 0 || (x.rank(i) == 1 && x.shape(i)[0].is(1)), "its operands must be scalars");
   }
+  const bool known = knows(x, 0) && knows(x, 1) && knows(x, 2);
+  if (!known) return x.set(0, x.dtype(0), {x.operand_extent("length")});
   if (is_float(x.dtype(0))) return x.set(0, x.dtype(0), {float_steps(x)});
   x.require(is_integer(x.dtype(0)), fmt::format("not for {}", name_of(x.dtype(0))));
   const Dim start = known_elements(x, 0, "start")[0], limit = known_elements(x, 1, "limit")[0];

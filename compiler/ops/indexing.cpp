@@ -29,8 +29,10 @@ void infer_one_hot(Inference& x) {
   Dim depth(0);
   if (x.in[1].data)
     depth = x.in[1].data->integer(0);
+  else if (const auto known = x.elements(1))
+    depth = (*known)[0];
   else
-    depth = known_elements(x, 1, "depth")[0];
+    depth = x.operand_extent("depth");
   x.require(depth.hi() >= 0, fmt::format("its depth is {}", depth.text()));
   const int64_t axis = x.axis("axis", -1, x.rank(0) + 1);
   Shape out = x.shape(0);

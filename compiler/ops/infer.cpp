@@ -100,8 +100,8 @@ Dim Inference::count(const std::string& what, const Dim& at_most) {
                            fmt::format("{} of {}", what, label(node)), true));
 }
 
-Dim Inference::operand_extent(const std::string& what, const Dim& at_most) {
-  return Dim(symbols.fresh(fmt::format("{}_{}", node.name, what), {0, at_most.hi()},
+Dim Inference::operand_extent(const std::string& what, int64_t at_most) {
+  return Dim(symbols.fresh(fmt::format("{}_{}", node.name, what), {0, at_most},
                            fmt::format("{} of {}", what, label(node)), true, 1, true));
 }
 
@@ -273,7 +273,8 @@ void infer_facts(Inference& x) {
     if (!x.out[i].present) continue;
     for (const Dim& d : x.out[i].type.shape) {
       if (d.hi() < 0) x.fail(fmt::format("output {} has the negative extent {}", i, d.text()));
-      if (d.lo() == -Interval::kUnbounded) x.require_equal(max(d, 0), d, fmt::format("output {} is an extent", i));
+      if (d.lo() == -Interval::kUnbounded)
+        x.require_equal(max(d, 0), d, fmt::format("output {} is an extent", i));
     }
     if (x.out[i].type.shape.size() > 12) x.fail("more than 12 axes");
     if (x.out[i].type.dtype == DType::kUndefined) x.fail(fmt::format("output {} has no type", i));

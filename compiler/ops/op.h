@@ -51,10 +51,10 @@ struct Inference {
   void set(size_t out_index, DType dtype, Shape shape);
   // A count that only the data decide, in [0, hi]: a fresh symbol named after the node.
   Dim count(const std::string& what, const Dim& at_most);
-  // An extent that the contents of an operand decide, in [0, hi]: as count(), but what the model declares of
-  // its outputs may fix it (Symbol::learnable). The node's kernel reports it where it is a symbol, and
-  // returns kDimError where it is a number and comes out otherwise.
-  Dim operand_extent(const std::string& what, const Dim& at_most);
+  // An extent that the contents of an operand decide, in [0, at_most]: as count(), but what the model
+  // declares of its outputs may fix it (Symbol::learnable). The node's kernel reports it where it is a
+  // symbol, and returns kDimError where it is a number and comes out otherwise.
+  Dim operand_extent(const std::string& what, int64_t at_most = Interval::kUnbounded);
   [[noreturn]] void fail(const std::string& why) const;  // a Refusal that names the node
   void require(bool condition, const std::string& why) const {
     if (!condition) fail(why);

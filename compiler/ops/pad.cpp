@@ -20,11 +20,23 @@ std::vector<int64_t> padded_axes(const Inference& x, int64_t pads) {
   return axes;
 }
 
+// Pads or axes that the run tells: only the model's declaration bounds the result.
+void padded_by_data(Inference& x) {
+  if (x.has(3))
+    x.require(operand_length(x, 3, "axes") * 2 == operand_length(x, 1, "pads"),
+              "its pads are not two an axis");
+  Shape out;
+  for (size_t a = 0; a < x.shape(0).size(); ++a) out.push_back(x.operand_extent(fmt::format("axis{}", a)));
+  x.set(0, x.dtype(0), std::move(out));
+}
+
 void infer(Inference& x) {
   const std::string mode = x.attributes().text("mode", "constant");
   x.require(mode == "constant" || mode == "reflect" || mode == "edge" || mode == "wrap",
             "its mode is " + quoted(mode));
-  const std::vector<int64_t> axes = padded_axes(x, operand_length(x, 1, "pads"));
+  const int64_t count = operand_length(x, 1, "pads");
+  if ((x.has(3) && !x.integers(3)) || !x.elements(1)) return padded_by_data(x);
+  const std::vector<int64_t> axes = padded_axes(x, count);
   if (x.has(2)) {
     x.require(x.dtype(2) == x.dtype(0), "its constant_value is of another type");
     x.require(product(x.shape(2)).is(1), "its constant_value must be one element");

@@ -56,7 +56,8 @@ std::vector<bool> mask_of(const Inference& x, const std::vector<int64_t>& axes) 
 }
 // Which axes are reduced. Axes that are computed at run time are fine where the result does not depend on
 // them: all of them, or all extents 1.
-std::vector<bool> reduced_axes(const Inference& x, bool keepdims) {
+// nullopt: the run tells.
+std::optional<std::vector<bool>> reduced_axes(const Inference& x, bool keepdims) {
   const size_t rank = x.shape(0).size();
   const std::vector<bool> all(rank, true), none(rank, false);
   const bool noop = x.attributes().integer("noop_with_empty_axes", 0) != 0;
@@ -68,7 +69,23 @@ std::vector<bool> reduced_axes(const Inference& x, bool keepdims) {
   if (count.is(static_cast<int64_t>(rank)) && count.lo() > 0) return all;
   const bool ones = std::all_of(x.shape(0).begin(), x.shape(0).end(), [](const Dim& d) { return d.is(1); });
   if (ones && keepdims && count.lo() > 0) return all;
-  fail_unknown(x, 1, "axes");
+  return std::nullopt;
+}
+
+// The shape where only the number of axes is known: each extent is one of the input's, or 1.
+Shape reduced_by_data(Inference& x, bool keepdims) {
+  const Shape& in = x.shape(0);
+  const int64_t count = operand_length(x, 1, "axes");
+  x.require(count <= x.rank(0), fmt::format("{} axes for {}", count, text(in)));
+  Shape out;
+  Dim most(1);
+  for (size_t a = 0; a < in.size(); ++a) {
+    most = max(most, in[a]);
+    if (keepdims) out.push_back(x.operand_extent(fmt::format("axis{}", a), max(in[a], 1).hi()));
+  }
+  for (int64_t a = 0; !keepdims && a < x.rank(0) - count; ++a)
+    out.push_back(x.operand_extent(fmt::format("axis{}", a), most.hi()));
+  return out;
 }
 
 // Contents where a small integer tensor is reduced to one element.
@@ -94,10 +111,11 @@ void infer(Inference& x) {
   const Kind kind = kind_of(x.node);
   x.require(allowed(kind, x.dtype(0)), fmt::format("not defined for {}", name_of(x.dtype(0))));
   const bool keepdims = x.attributes().integer("keepdims", 1) != 0;
-  const std::vector<bool> mask = reduced_axes(x, keepdims);
+  const auto mask = reduced_axes(x, keepdims);
+  if (!mask) return x.set(0, x.dtype(0), reduced_by_data(x, keepdims));
   Shape s;
-  for (size_t i = 0; i < mask.size(); ++i) {
-    if (!mask[i])
+  for (size_t i = 0; i < mask->size(); ++i) {
+    if (!(*mask)[i])
       s.push_back(x.shape(0)[i]);
     else if (keepdims)
       s.push_back(1);
@@ -266,11 +284,7 @@ const std::vector<Op>& ops_reduce() {
   static const std::vector<Op> table = [] {
     std::vector<Op> t;
     for (const auto& [name, kind] : kKinds)
-      t.push_back({.name = name.data(),
-                   .max_inputs = 2,
-                   .infer = infer,
-                   .eval = eval,
-                   .note = "axes known at compile time"});
+      t.push_back({.name = name.data(), .max_inputs = 2, .infer = infer, .eval = eval});
     return t;
   }();
   return table;

@@ -78,7 +78,13 @@ const Tensor* given(const Evaluation& e, size_t i) {
 
 void infer_by_scales(Inference& x, const std::vector<int64_t>& axes, Shape& out) {
   const Tensor* scales = x.in[2].data;
-  x.require(scales != nullptr, "scales are only known at run time");
+  if (!scales) {  // the model's declaration must tell what comes out
+    x.require(
+        x.dtype(2) == DType::kF32 && x.rank(2) == 1 && x.shape(2)[0].is(static_cast<int64_t>(axes.size())),
+        fmt::format("scales are not {} floats", axes.size()));
+    for (const int64_t a : axes) out[static_cast<size_t>(a)] = x.operand_extent(fmt::format("axis{}", a));
+    return;
+  }
   x.require(scales->dtype() == DType::kF32 && scales->size() == static_cast<int64_t>(axes.size()),
             fmt::format("scales are not {} floats", axes.size()));
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -100,6 +106,10 @@ void infer_by_sizes(Inference& x, const std::vector<int64_t>& axes, Shape& out) 
       x.require_equal(min((*sizes)[i], 0), 0, "sizes are not negative");
       out[static_cast<size_t>(axes[i])] = (*sizes)[i];
     }
+    return;
+  }
+  if (!x.integers(3)) {
+    for (const int64_t a : axes) out[static_cast<size_t>(a)] = x.operand_extent(fmt::format("axis{}", a));
     return;
   }
   std::vector<int64_t> in, wanted;

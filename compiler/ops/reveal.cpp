@@ -10,7 +10,8 @@ namespace {
 
 void infer(Inference& x) {
   x.same(0, 0);
-  const std::vector<int64_t> values = x.attributes().integers("values"), open = x.attributes().integers("open");
+  const std::vector<int64_t> values = x.attributes().integers("values"),
+                             open = x.attributes().integers("open");
   const bool negative = x.attributes().integer("negative", 0) != 0;
   for (size_t k = 0; k < values.size(); ++k) {
     if (!open[k]) {

@@ -51,9 +51,9 @@ void reshape_unknown(Inference& x, int64_t rank) {
   const Dim total = product(x.shape(0));
   if (rank == 0) x.require_equal(total, 1, "elements of a scalar");
   if (rank <= 1) return set_view(x, rank == 0 ? Shape{} : Shape{total});
-  if (total.is(0)) fail_unknown(x, 1, "shape");
+  const int64_t most = total.is(0) ? Interval::kUnbounded : total.hi();
   Shape out;
-  for (int64_t d = 0; d < rank; ++d) out.push_back(x.count(fmt::format("extent{}", d), total));
+  for (int64_t d = 0; d < rank; ++d) out.push_back(x.operand_extent(fmt::format("extent{}", d), most));
   x.require_equal(product(out), total, "number of elements");
   set_view(x, std::move(out));
 }
@@ -112,12 +112,24 @@ void infer_flatten(Inference& x) {
   set_view(x, {product(x.shape(0), 0, at), product(x.shape(0), at)});
 }
 
+// Squeeze and Unsqueeze along axes that the run tells: as many extents as there are, each one of the input's
+// or 1.
+void view_by_data(Inference& x, int64_t rank) {
+  x.require(rank >= 0, fmt::format("{} has fewer axes than are squeezed", text(x.shape(0))));
+  Dim most(1);
+  for (const Dim& d : x.shape(0)) most = max(most, d);
+  Shape out;
+  for (int64_t d = 0; d < rank; ++d) out.push_back(x.operand_extent(fmt::format("extent{}", d), most.hi()));
+  set_view(x, std::move(out));
+}
+
 // Squeeze: the given axes, of extent 1, go; without axes every axis that is 1.
 void infer_squeeze(Inference& x) {
   const Shape& in = x.shape(0);
   std::vector<bool> gone(in.size(), false);
   if (x.has(1)) {
-    operand_length(x, 1, "axes");
+    const int64_t count = operand_length(x, 1, "axes");
+    if (!x.integers(1)) return view_by_data(x, x.rank(0) - count);
     for (int64_t a : distinct_axes(x, known_integers(x, 1, "axes"), x.rank(0))) {
       const auto axis = static_cast<size_t>(a);
       x.require_equal(in[axis], 1, fmt::format("squeezed axis {}", axis));
@@ -140,6 +152,7 @@ void infer_squeeze(Inference& x) {
 void infer_unsqueeze(Inference& x) {
   const int64_t rank = x.rank(0) + operand_length(x, 1, "axes");
   x.require(rank <= 64, "more than 64 axes");
+  if (!x.integers(1)) return view_by_data(x, rank);
   std::vector<int64_t> axes = distinct_axes(x, known_integers(x, 1, "axes"), rank);
   std::sort(axes.begin(), axes.end());
   Shape out = x.shape(0);

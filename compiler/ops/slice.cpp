@@ -29,6 +29,12 @@ void infer(Inference& x) {
   std::iota(axes.begin(), axes.end(), 0);
   if (x.has(3)) {
     x.require(operand_length(x, 3, "axes") == n, "its starts and axes differ in number");
+    if (!x.integers(3)) {  // any axis may be the one that is cut
+      Shape out;
+      for (size_t a = 0; a < x.shape(0).size(); ++a)
+        out.push_back(x.operand_extent(fmt::format("axis{}", a), x.shape(0)[a].hi()));
+      return x.set(0, x.dtype(0), std::move(out));
+    }
     axes = known_integers(x, 3, "axes");
   }
   axes = distinct_axes(x, std::move(axes), x.rank(0));

@@ -13,10 +13,9 @@ namespace sinter {
 
 bool is_view(const Node& n) {
   if (!n.op->is_view || n.epilogue) return false;
-  // A Reshape to extents that only the run knows has to find and to check them.
-  const Value* target =
-      n.inputs.size() == 2 && n.op->name == std::string_view("Reshape") ? n.inputs[1] : nullptr;
-  return !target || target->data || !target->elements.empty();
+  // Extents or axes that only the run knows have to be found and checked.
+  const Value* operand = n.input(1);
+  return !operand || operand->data || !operand->elements.empty();
 }
 
 const Value* root_of(const Value* v) {

@@ -63,7 +63,12 @@ inline float resize_source(const ResizeAxis& a, std::int64_t o) {
                                 (static_cast<double>(x) + 0.5) / static_cast<double>(a.scale) - 0.5);
     }
     case ResizeTransform::kPytorchHalfPixel: return a.out > 1 ? (x + 0.5f) / a.scale - 0.5f : 0.0f;
-    case ResizeTransform::kAlignCorners: return a.out > 1 ? x * (in - 1.0f) / (out - 1.0f) : 0.0f;
+    case ResizeTransform::kAlignCorners: {
+      // The resized length before it is rounded down (ONNX's reference; ONNX Runtime takes the rounded one).
+      const float length = resize_detail::rounded_product(in, a.scale);
+      const float last = std::fabs(length - out) < 1e-3f ? out - 1.0f : length - 1.0f;
+      return a.out > 1 ? x * (in - 1.0f) / last : 0.0f;
+    }
     case ResizeTransform::kAsymmetric: return x / a.scale;
     case ResizeTransform::kTfHalfPixelForNn: return (x + 0.5f) / a.scale;
     case ResizeTransform::kTfCropAndResize: break;
