@@ -264,7 +264,8 @@ TEST(ConvInteger, PadsWithTheZeroPoint) {
   const Tensor w_scale = Tensor::of(Floats{0.5f, 0.25f, 1}, {3});
   const Tensor y = run_node(
       "QLinearConv",
-      {x, Tensor::scalar(0.5f), zx, w, w_scale, zw, Tensor::scalar(64.0f), one(DType::kU8, 90), bias}, pads)[0];
+      {x, Tensor::scalar(0.5f), zx, w, w_scale, zw, Tensor::scalar(64.0f), one(DType::kU8, 90), bias},
+      pads)[0];
   for (int64_t m = 0; m < 3; ++m)
     for (int64_t o = 0; o < 6; ++o) {
       int64_t want = 0;
