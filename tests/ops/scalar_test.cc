@@ -248,7 +248,9 @@ TYPED_TEST(ScalarWords, AgreeWithTheTable) {
   }
   for (const char* row : kAllRows) {
     const ScalarFn* fn = scalar_fn(row);
-    const bool defined = std::is_floating_point_v<T> ? fn->real != nullptr : fn->integer != nullptr;
+    const bool defined = std::string_view(row) == "quantize" ? std::is_same_v<T, float>
+                         : std::is_floating_point_v<T>       ? fn->real != nullptr
+                                                             : fn->integer != nullptr;
     EXPECT_EQ(seen.count(row) != 0, defined) << row;
   }
 }
