@@ -13,12 +13,15 @@ Epilogue::Epilogue(LayerWriter& w, const Shape& out_shape)
   expr_ = std::move(numbered.value);
   operands_ = std::move(numbered.operands);
   w.include("sinter/math.h");
+  if (has_lane_text(*expr_) && has_integer_lanes(*expr_)) w.include("sinter/lanes.h");
 }
 
 DType Epilogue::dtype() const { return expr_ ? expr_->dtype : plain_; }
 bool Epilogue::has_vector() const {
   return expr_ ? has_vector_text(*expr_) && expr_->dtype == DType::kF32 : plain_ == DType::kF32;
 }
+
+bool Epilogue::has_lanes() const { return expr_ && has_lane_text(*expr_); }
 
 bool Epilogue::can_merge(size_t first, size_t last) const {
   for (const Strided& s : operands_)
@@ -59,7 +62,8 @@ std::string Epilogue::vector(const std::string& acc, const std::vector<std::stri
       return lanes.empty() ? fmt::format("load({})", p) : fmt::format("load_lanes({}, {})", p, lanes);
     SINTER_CHECK(s.strides.empty() || s.one_or_full.back().is(0),
                  "the last axis of an epilogue's operand must be known");
-    return fmt::format("splat(*({}))", p);
+    return is_integer(s.dtype) ? fmt::format("splat(static_cast<float>(*({})))", p)
+                               : fmt::format("splat(*({}))", p);
   };
   return expr_text(expr_, TextMode::kVector, operand, acc, out, "e");
 }

@@ -20,6 +20,8 @@ class Epilogue {
   DType dtype() const;  // of the stored result
   // Whether vector() may be used: f32 all through (also with no epilogue).
   bool has_vector() const;
+  // Whether vector() may be used for a result of any type: floats, or small integers in lanes of floats.
+  bool has_lanes() const;
   // Whether every operand is walked by one stride when the axes [first, last] of the output count as one.
   bool can_merge(size_t first, size_t last) const;
 

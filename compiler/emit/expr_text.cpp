@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "ir/error.h"
@@ -53,12 +54,75 @@ static bool has_float_parameters(std::string_view f) {
   return f == "clamp" || f == "leaky_relu" || f == "elu" || f == "selu" || f == "celu" || f == "hard_sigmoid";
 }
 
+namespace {
+
+using Range = std::pair<int64_t, int64_t>;
+
+std::optional<Range> range_of(DType t) {
+  switch (t) {
+    case DType::kI8: return Range{-128, 127};
+    case DType::kU8: return Range{0, 255};
+    case DType::kI16: return Range{-32768, 32767};
+    case DType::kU16: return Range{0, 65535};
+    case DType::kI32: return Range{-(1 << 24), 1 << 24};  // what a float holds exactly
+    default: return std::nullopt;
+  }
+}
+bool within(const Range& r, DType t) {
+  const auto all = range_of(t);
+  return all && r.first >= all->first && r.second <= all->second;
+}
+
+// The values of an integer expression that can be computed in lanes of floats without ever wrapping.
+std::optional<Range> lane_range(const Expr& e) {
+  switch (e.kind) {
+    case Expr::Kind::kAccumulator: return std::nullopt;
+    case Expr::Kind::kOperand: return e.dtype == DType::kI32 ? std::nullopt : range_of(e.dtype);
+    case Expr::Kind::kConstant:
+      if (!is_integer(e.dtype) || !within({e.integer, e.integer}, e.dtype)) return std::nullopt;
+      return Range{e.integer, e.integer};
+    case Expr::Kind::kCast: {
+      const Expr& x = *e.args[0];
+      if (x.dtype == DType::kF32)
+        return e.dtype != DType::kI32 && has_vector_text(x) ? range_of(e.dtype) : std::nullopt;
+      const auto r = lane_range(x);
+      return r && within(*r, e.dtype) ? r : std::nullopt;
+    }
+    case Expr::Kind::kCall: break;
+  }
+  const std::string_view f = e.fn->name;
+  if (f != "add" && f != "sub") return std::nullopt;
+  const auto a = lane_range(*e.args[0]), b = lane_range(*e.args[1]);
+  if (!a || !b) return std::nullopt;
+  const Range r = f == "add" ? Range{a->first + b->first, a->second + b->second}
+                             : Range{a->first - b->second, a->second - b->first};
+  return within(r, e.dtype) ? std::optional(r) : std::nullopt;
+}
+
+}  // namespace
+
+bool has_lane_text(const Expr& e) {
+  if (e.dtype == DType::kF32) return has_vector_text(e);
+  return e.dtype != DType::kI32 && lane_range(e).has_value();
+}
+
+bool has_integer_lanes(const Expr& e) {
+  if (is_integer(e.dtype) && e.kind != Expr::Kind::kAccumulator) return true;
+  for (const ExprPtr& a : e.args)
+    if (has_integer_lanes(*a)) return true;
+  return false;
+}
+
 bool has_vector_text(const Expr& e) {
   switch (e.kind) {
     case Expr::Kind::kAccumulator:
     case Expr::Kind::kOperand:
     case Expr::Kind::kConstant: return e.dtype == DType::kF32;
-    case Expr::Kind::kCast: return false;
+    case Expr::Kind::kCast: {
+      const Expr& x = *e.args[0];
+      const bool sums = x.kind == Expr::Kind::kAccumulator && x.dtype == DType::kI32;
+      return e.dtype == DType::kF32 && (sums || lane_range(x));
+    }
     case Expr::Kind::kCall: break;
   }
   const std::string_view f = e.fn->name;
@@ -108,10 +172,18 @@ struct Writer {
   std::string plain(const Expr& e) {
     switch (e.kind) {
       case Expr::Kind::kAccumulator: return accumulator;
-      case Expr::Kind::kOperand: return operand(e.operand);
-      case Expr::Kind::kConstant:
-        return mode == TextMode::kVector ? "splat(" + float_literal(e.real) + ")" : literal(e);
+      case Expr::Kind::kOperand:
+        return mode == TextMode::kLane && is_integer(e.dtype)
+                   ? "static_cast<float>(" + operand(e.operand) + ")"
+                   : operand(e.operand);
+      case Expr::Kind::kConstant: {
+        if (mode == TextMode::kScalar) return literal(e);
+        const std::string v =
+            is_integer(e.dtype) ? float_literal(static_cast<double>(e.integer)) : literal(e);
+        return mode == TextMode::kVector ? "splat(" + v + ")" : v;
+      }
       case Expr::Kind::kCast: {
+        if (mode != TextMode::kScalar) return lane_cast(e);
         const std::string v = text(*e.args[0]);
         if (is_small_float(e.dtype))
           return fmt::format("sinter::to_float({})",
@@ -130,6 +202,13 @@ struct Writer {
     std::string s = word(e) + "(";
     for (size_t i = 0; i < e.args.size(); ++i) s += (i ? ", " : "") + text(*e.args[i]);
     return s + ")";
+  }
+
+  std::string lane_cast(const Expr& e) {
+    const Expr& x = *e.args[0];
+    const std::string v = text(x);
+    if (x.kind == Expr::Kind::kAccumulator) return "to_float(" + v + ")";
+    return x.dtype == DType::kF32 ? fmt::format("saturated<{}>({})", cpp_name(e.dtype), v) : v;
   }
 
   // Calls that the words spell differently: parameters that are plain floats, or tensors where the word has

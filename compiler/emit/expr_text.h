@@ -17,10 +17,17 @@ enum class TextMode {
 // Whether kVector text exists for the tree: all floats, all functions with lanes.
 bool has_vector_text(const Expr&);
 
+// The same, or an integer type of 8 or 16 bits computed in lanes of floats, which hold such values exactly
+// (runtime/sinter/lanes.h): kVector text is an f32v all the same, kLane text a float.
+bool has_lane_text(const Expr&);
+// Whether the text needs runtime/sinter/lanes.h: integers other than sums take part.
+bool has_integer_lanes(const Expr&);
+
 // The C++ expression for `e`. Leaves come from `operand(k)` (an element or vector of node input k, already of
 // compute type) and `accumulator`. Subtrees that occur more than once are put into constants first, by lines
 // of `out`, with names that begin with `prefix`. 16-bit floats are computed in float: the result of such a
-// tree is a float that the caller rounds when it stores.
+// tree is a float that the caller rounds when it stores. kVector and kLane: `operand(k)` of an integer type
+// is an f32v of its values in vectors, the element itself else.
 std::string expr_text(const ExprPtr& e, TextMode mode, const std::function<std::string(int)>& operand,
                       const std::string& accumulator, Printer& out, const std::string& prefix = "t");
 

@@ -118,7 +118,8 @@ class Nest {
     for (size_t t = 0; t < tensors_.size(); ++t)
       unit = unit && (inner.strides[t].is(1) || (inner.strides[t].is(0) && t > 0));
     const bool small = inner.extent.hi() < 4;
-    if (unit && !small && out_.dtype == DType::kF32 && has_vector_text(*value_) && w_.target.lanes > 1)
+    if (unit && !small && has_lane_text(*value_) && value_->dtype == out_.dtype && w_.target.lanes > 1 &&
+        !is_copy())
       vector_loop();
     else
       scalar_loop();
@@ -163,6 +164,7 @@ class Nest {
     const Axis& inner = axes_.back();
     const std::string n = w_.dim(inner.extent);
     w_.include("sinter/math.h");
+    if (has_integer_lanes(*value_)) w_.include("sinter/lanes.h");
     const bool whole = inner.extent.is_static() && inner.extent.value() % w_.target.lanes == 0;
     if (whole) {
       w_.out.line("for (std::int64_t i = 0; i < {}; i += kLanes) {{", n);
@@ -183,6 +185,8 @@ class Nest {
     auto operand = [&](int k) -> std::string {
       const size_t t = static_cast<size_t>(k) + 1;
       if (mode == TextMode::kLane) return element(t, "i");
+      if (inner.strides[t].is(0) && is_integer(tensors_[t]->dtype))
+        return fmt::format("splat(static_cast<float>({}[0]))", names_[t]);
       return inner.strides[t].is(0) ? fmt::format("splat({}[0])", names_[t])
                                     : fmt::format("load({} + i)", names_[t]);
     };
@@ -190,8 +194,12 @@ class Nest {
     if (mode == TextMode::kVector)
       w_.out.line("store({} + i, {});", names_[0], v);
     else
-      w_.out.line("{} = {};", element(0, "i"), v);
+      w_.out.line("{} = {};", element(0, "i"),
+                  is_integer(out_.dtype) ? fmt::format("static_cast<{}>({})", cpp_name(out_.dtype), v) : v);
   }
+
+  // Elements that are moved as they are.
+  bool is_copy() const { return value_->kind == Expr::Kind::kOperand && is_integer(out_.dtype); }
 
   void scalar_loop() {
     w_.include("sinter/scalar.h");

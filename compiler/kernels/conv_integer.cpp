@@ -56,6 +56,11 @@ std::string int32_bias(LayerWriter& w, int64_t groups, int64_t columns, int64_t 
 // channel of lane 0; `to`: the address of lane 0.
 void store_sums(LayerWriter& w, const Epilogue& e, const std::string& sum, std::vector<std::string> index,
                 const std::string& to, const std::string& lanes) {
+  if (e.has_lanes()) {
+    const std::string value = e.vector(sum, index, lanes, w.out);
+    w.out.line("store_lanes({}, {}, {});", to, value, lanes);
+    return;
+  }
   w.out.line("std::int32_t sums[kLanes];");
   w.out.line("store(sums, {});", sum);
   w.out.line("for (int l = 0; l < {}; ++l) {{", lanes);

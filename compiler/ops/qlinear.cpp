@@ -49,6 +49,7 @@ Value* integer_conv(Lowering& l, Value* x, Value* x_zero, Value* w, Value* w_zer
   if (x_zero) x_zero = scalar_of(l, x_zero, "the zero point of x");
   if (w_zero) w_zero = for_each_filter(l, w_zero, w, shape_of(w).size(), "the zero point of w");
   Lowering::AttributeList attributes = l.attributes().all();
+  attributes.erase("channels_last");
   attributes["integer"] = int64_t{1};
   return l("Conv", {centred(l, x, x_zero), centred(l, w, w_zero), bias}, attributes);
 }

@@ -84,14 +84,17 @@ SINTER_INLINE void mac(IntTile<OB, T>& acc, const std::int16_t* x, std::ptrdiff_
 
 // The first `lanes` (1 to kLanes) of 16-bit integers, widened; the others 0.
 SINTER_INLINE i32v load_wide(const std::int16_t* p, int lanes) {
-  std::int32_t wide[kLanes] = {};
+#if !defined(SINTER_ISA_SCALAR)
+  typedef std::int16_t narrow __attribute__((vector_size(kLanes * sizeof(std::int16_t))));
   if (lanes == kLanes) {
-    SINTER_UNROLL
-    for (int i = 0; i < kLanes; i++) wide[i] = p[i];
-  } else {
-    for (int i = 0; i < lanes; i++) wide[i] = p[i];
+    narrow v;
+    std::memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, i32v);
   }
-  return load(wide);
+#endif
+  std::int32_t wide[kLanes] = {};
+  for (int i = 0; i < lanes; i++) wide[i] = p[i];
+  return load(static_cast<const std::int32_t*>(wide));
 }
 SINTER_INLINE i32v mac_lanes(i32v acc, i32v x, i32v w) {
 #if defined(SINTER_ISA_SCALAR)

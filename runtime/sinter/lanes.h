@@ -1,0 +1,68 @@
+// Integers of 8 and 16 bits in lanes of floats, which hold them exactly: how quantised tensors are read,
+// computed with and stored a vector at a time.
+//
+//   load_lanes(p, lanes)       the first `lanes` (1 to kLanes) as floats, the others 0
+//   saturated<T>(v)            toward zero and into T's range, NaN to 0: v as a T, still in floats
+//   store(p, v) store_lanes    lanes that hold values of T
+#ifndef SINTER_LANES_H_
+#define SINTER_LANES_H_
+#ifndef SINTER_ISA
+#error "include a sinter/simd_*.h before sinter/lanes.h"
+#endif
+
+#include <limits>
+
+#include "sinter/mac.h"
+
+namespace sinter::SINTER_ISA {
+
+template <class T>
+using if_small_integer = std::enable_if_t<std::is_integral_v<T> && sizeof(T) <= 2, int>;
+
+template <class T, if_small_integer<T> = 0>
+SINTER_INLINE f32v load(const T* p) {
+#if defined(SINTER_ISA_SCALAR)
+  return static_cast<float>(*p);
+#else
+  typedef T narrow __attribute__((vector_size(kLanes * sizeof(T))));
+  narrow v;
+  std::memcpy(&v, p, sizeof v);
+  return to_float(__builtin_convertvector(v, i32v));
+#endif
+}
+template <class T, if_small_integer<T> = 0>
+SINTER_INLINE f32v load_lanes(const T* p, int lanes) {
+  if (lanes == kLanes) return load(p);
+  float v[kLanes] = {};
+  for (int i = 0; i < lanes; i++) v[i] = static_cast<float>(p[i]);
+  return load(static_cast<const float*>(v));
+}
+
+template <class T, class V>
+SINTER_INLINE V saturated(V v) {
+  const V number = select(eq(v, v), v, zero<V>());
+  return trunc(min(max(number, splat<V>(static_cast<float>(std::numeric_limits<T>::min()))),
+                   splat<V>(static_cast<float>(std::numeric_limits<T>::max()))));
+}
+
+template <class T, if_small_integer<T> = 0>
+SINTER_INLINE void store(T* p, f32v v) {
+#if defined(SINTER_ISA_SCALAR)
+  *p = static_cast<T>(v);
+#else
+  typedef T narrow __attribute__((vector_size(kLanes * sizeof(T))));
+  const narrow n = __builtin_convertvector(to_int(v), narrow);
+  std::memcpy(p, &n, sizeof n);
+#endif
+}
+template <class T, if_small_integer<T> = 0>
+SINTER_INLINE void store_lanes(T* p, f32v v, int lanes) {
+  if (lanes == kLanes) return store(p, v);
+  float wide[kLanes];
+  store(static_cast<float*>(wide), v);
+  for (int i = 0; i < lanes; i++) p[i] = static_cast<T>(wide[i]);
+}
+
+}  // namespace sinter::SINTER_ISA
+
+#endif  // SINTER_LANES_H_
