@@ -14,7 +14,8 @@ const std::vector<Pass>& all_passes() {
       {"fold_constants", "Computes what depends on constants and known shapes only.",
        "first: every later pass asks for constants", fold_constants},
       {"simplify_control",
-       "Puts the branch that is taken in place of an If, and moves what is constant into bodies and out of them.",
+       "Puts the branch that is taken in place of an If, and moves what is constant into bodies and out of "
+       "them.",
        "behind fold_constants, which makes conditions known; before all that would see one graph only",
        simplify_control},
       {"remove_identity",

@@ -178,6 +178,8 @@ bool simplify(Graph& g, const PassOptions& options) {
   bool changed = false;
   for (Node* n : snapshot(g)) {
     if (n->bodies.empty()) continue;
+    for (const auto& b : n->bodies)
+      if (b->unreachable.empty()) simplify_control(*b, options);
     if (const int k = known_branch(*n); k >= 0 && n->bodies[static_cast<size_t>(k)]->unreachable.empty()) {
       inline_branch(g, *n, static_cast<size_t>(k));
       changed = true;
