@@ -4,6 +4,8 @@
 // body changes becomes a Symbol inside the body, and one outside for what it is at the end. Its bound is the
 // initial extent plus trip count times the most that an iteration adds, or the bound of what the body makes,
 // or what the user says (--dim VALUE@AXIS<=MAX). Without a bound the plan refuses it.
+#include "ops/control_loop.h"
+
 #include <algorithm>
 #include <cstring>
 #include <map>
