@@ -141,6 +141,9 @@ class Code {
     p_.blank();
     // Standard headers before the words: those switch the instruction set on for what follows.
     p_.line("#include <limits>");
+    const bool control = std::any_of(entries_.begin(), entries_.end(),
+                                     [](const Entry& e) { return !e.plan->bodies[e.index].empty(); });
+    if (control) p_.line("#include <utility>");
     p_.blank();
     std::set<std::string> headers = {"sinter/status.h"}, own;
     for (const Entry& e : entries_)

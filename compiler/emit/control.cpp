@@ -41,7 +41,7 @@ class ControlText {
   void rename() {
     for (const auto& [layer, function] : functions_)
       names_.reserve(function), names_.reserve(layer->function);
-    for (const char* word : {"a", "w", "status", "iteration", "trips", "go", "sinter", "std"})
+    for (const char* word : {"a", "w", "status", "iteration", "trips", "go", "holds", "sinter", "std"})
       names_.reserve(word);
     for (const SymbolPtr& s : symbols()) names_.reserve(variable(*s));
     for (Parameter& p : layer_.parameters)
@@ -145,6 +145,8 @@ class ControlText {
     for (const State& s : states_) declare(s, steady);
     for (const Moving& m : moving_)
       p_.line("std::int64_t {} = {};", variable(*m.symbol), Calls::cpp(m.first));
+    if (!form_.scan && g.has_uses(g.inputs[1]))
+      p_.line("const bool holds = true;  // the condition, as an iteration finds it");
     p_.line("std::int64_t iteration = 0;");
     p_.line("for (; iteration < trips{}; ++iteration) {{", steady && !starts_ ? "" : " && go");
     iteration(g, steady);
@@ -213,7 +215,7 @@ class ControlText {
 
   Frame frame(const Graph& g, bool steady) const {
     Frame f{g, bodies_[0], {}, {}, false, ""};
-    if (!form_.scan) f.inputs = {"&iteration", "&go"};
+    if (!form_.scan) f.inputs = {"&iteration", "&holds"};
     for (const State& s : states_) f.inputs.push_back(s.now);
     for (size_t i = 0; i < form_.scanned; ++i) {
       const Value* v = n_.inputs[form_.states + i];

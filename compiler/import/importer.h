@@ -107,6 +107,7 @@ class Importer {
 
   // sequences.cpp
   bool expand_sequence(Scope& scope, const Draft& draft);  // whether the node was about sequences
+  bool expand_optional(Scope& scope, const Draft& draft);
   std::vector<Value*> split_to_sequence(Scope& scope, const Draft& draft);
   Value* piece(Scope& scope, const Draft& draft, const std::string& op, std::vector<Value*> inputs);
 
@@ -139,6 +140,7 @@ class Importer {
   std::vector<std::pair<Shape, Shape>> typed_;  // inferred, declared: for learn()
   // What stands for a sequence: a Value without type or producer, and the elements.
   std::map<const Value*, std::vector<Value*>> sequences_;
+  std::set<const Value*> empty_;  // what stands for an empty optional: a Value without type or producer
   int64_t node_count_ = 0;
   int speculative_ = 0;     // > 0: inside a body, whose types only its node's infer can decide
   bool speculate_ = false;  // infer there too, as far as it goes: only old opsets' upgrades ask for types

@@ -40,12 +40,11 @@ void check_size(const Repeated<onnx::NodeProto>& nodes, int depth, int64_t& left
   }
 }
 
-// The Values that stood for sequences, here and in bodies.
-void remove_placeholders(Graph& g, const std::map<const Value*, std::vector<Value*>>& sequences) {
-  if (sequences.empty()) return;
-  std::erase_if(g.values, [&](const auto& v) { return sequences.count(v.get()) != 0; });
+// The Values that stood for sequences and empty optionals, here and in bodies.
+void remove_placeholders(Graph& g, const std::function<bool(const Value*)>& is_placeholder) {
+  std::erase_if(g.values, [&](const auto& v) { return is_placeholder(v.get()); });
   for (const auto& n : g.nodes)
-    for (const auto& b : n->bodies) remove_placeholders(*b, sequences);
+    for (const auto& b : n->bodies) remove_placeholders(*b, is_placeholder);
 }
 
 }  // namespace
@@ -78,7 +77,9 @@ std::unique_ptr<Graph> Importer::run() {
   if (problem_count_ > problems_.size())
     problems_.push_back(fmt::format("and {} more problems", problem_count_ - problems_.size()));
   if (!problems_.empty()) throw Refusal(std::move(problems_));
-  remove_placeholders(*graph_, sequences_);
+  if (!sequences_.empty() || !empty_.empty())
+    remove_placeholders(*graph_,
+                        [&](const Value* v) { return sequences_.count(v) != 0 || empty_.count(v) != 0; });
   graph_->verify();
   return std::move(graph_);
 }
@@ -283,7 +284,7 @@ void Importer::add_outputs(Scope& scope) {
     try {
       Value* v = lookup(scope, o.name());
       SINTER_CHECK(v, "a null value in the main graph");
-      if (sequences_.count(v)) refuse("sequences are not supported");
+      if (sequences_.count(v) || empty_.count(v)) refuse("sequences and empty optionals are not supported");
       check_output(o, *v);
       graph_->outputs.push_back(v);
     } catch (const Refusal& r) {

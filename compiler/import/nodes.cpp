@@ -304,6 +304,9 @@ Draft Importer::draft(Scope& scope, const NodeProto& n) {
         }
         break;
       case AttributeProto::GRAPH: d.graphs.emplace_back(name, &a->g()); break;
+      case AttributeProto::TYPE_PROTO:
+        if (d.op == "Optional") break;  // of an empty one
+        [[fallthrough]];
       default: refuse("attribute {} is of a type that is not supported", sinter::quoted(name));
     }
   }
@@ -571,7 +574,7 @@ std::unique_ptr<Graph> Importer::import_body(Scope& outer, const GraphProto& pro
   --speculative_;
   for (const std::string& name : wanted) {
     Value* v = lookup(scope, name);
-    if (!v || sequences_.count(v))
+    if (!v || sequences_.count(v) || empty_.count(v))
       refuse("output {} of its body is an absent argument or a sequence, which is not supported",
              sinter::quoted(name));
     body->outputs.push_back(v);

@@ -85,8 +85,40 @@ std::vector<Value*> Importer::split_to_sequence(Scope& scope, const Draft& d) {
   return elements;
 }
 
+// An optional is what it holds; an empty one is a Value in `empty_`.
+bool Importer::expand_optional(Scope& scope, const Draft& d) {
+  const bool has = d.op == "OptionalHasElement", get = d.op == "OptionalGetElement";
+  if (!has && !get && d.op != "Optional") return false;
+  if (d.outputs.size() != 1 || !d.outputs[0]) refuse("it has one output");
+  Value* out = d.outputs[0];
+  Value* in = d.inputs.empty() ? nullptr : d.inputs[0];
+  const bool holds = in && !empty_.count(in);
+  if (has) {
+    Tensor t(DType::kBool, {});
+    t.set_integer(0, holds);
+    out->type = {DType::kBool, {}};
+    out->data = std::move(t);
+  } else if (!holds) {
+    if (get) refuse("the optional is empty");
+    empty_.insert(out);
+  } else if (const auto list = sequences_.find(in); list != sequences_.end()) {
+    sequences_[out] = std::vector<Value*>(list->second);
+  } else {
+    Draft copy;
+    copy.op = "Identity";
+    copy.name = d.name;
+    copy.inputs = {in};
+    copy.outputs = {out};
+    emit(scope, copy);
+  }
+  return true;
+}
+
 bool Importer::expand_sequence(Scope& scope, const Draft& d) {
   if (!d.domain.empty()) return false;
+  if (expand_optional(scope, d)) return true;
+  for (const Value* v : d.inputs)
+    if (v && empty_.count(v)) refuse("an empty optional as this input is not supported");
   const Value* first = d.input(0);
   const auto found = first ? sequences_.find(first) : sequences_.end();
   const std::vector<Value*>* list = found == sequences_.end() ? nullptr : &found->second;

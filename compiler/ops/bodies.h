@@ -45,10 +45,4 @@ Dim unknown_extent(Interval range, const std::string& id = "unknown");
 // Whether `d` is known around the node: made of symbols of the caller and of the node's inputs.
 bool known_outside(const Inference& x, const Dim& d);
 
-// control_loop.cpp
-void infer_loop(Inference&);
-void eval_loop(Evaluation&);
-void infer_scan(Inference&);
-void eval_scan(Evaluation&);
-
 }  // namespace sinter

@@ -5,6 +5,7 @@
 // branch whose types contradict each other (an exporter's branch for another rank) cannot run on any input
 // that the other one takes: it is marked unreachable, and to take it is an error of the run.
 #include "ops/bodies.h"
+#include "ops/control_loop.h"
 
 namespace sinter {
 namespace {

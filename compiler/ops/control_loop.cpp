@@ -4,6 +4,8 @@
 // body changes becomes a Symbol inside the body, and one outside for what it is at the end. Its bound is the
 // initial extent plus trip count times the most that an iteration adds, or the bound of what the body makes,
 // or what the user says (--dim VALUE@AXIS<=MAX). Without a bound the plan refuses it.
+#include "ops/control_loop.h"
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -117,21 +119,18 @@ class Carried {
   void widen(const Place& p, Interval range) {
     const auto& [k, axis] = p;
     const Value& in = *body_.inputs[form_.first + k];
-    const std::string name = fmt::format("{}@{}", in.name, axis);
+    const Value* out = x_.node.outputs[k];
+    const std::string name = fmt::format("{}@{}", out ? out->name : in.name, axis);
     Widened& w = widened_[p];
     std::vector<SymbolPtr> old;
     if (axis < in.type.shape.size()) in.type.shape[axis].collect_symbols(old);
     w.symbol = old.size() == 1 && old[0]->name == name && old[0]->range == range
                    ? old[0]
                    : x_.symbols.fresh(name, range,
-                                      fmt::format("the carried value {} axis {} in {}; {} may bound it",
-                                                  quoted(in.name), axis, label(x_.node), option(p)),
+                                      fmt::format("the carried value {} axis {} in {}", quoted(in.name), axis,
+                                                  label(x_.node)),
                                       true);
     shapes_[k][axis] = Dim(w.symbol);
-  }
-  std::string option(const Place& p) const {
-    const Value* out = x_.node.outputs[p.first];
-    return fmt::format("--dim \"{}@{}<=MAX\"", out ? out->name : "", p.second);
   }
 
   // Bounds that the body keeps: if what it finds is within them, what it makes is. Unbounded where none
@@ -199,7 +198,8 @@ void infer_loop(Inference& x) {
   if (x.has(0)) {
     x.require(x.dtype(0) == DType::kI64, "its trip count is not int64");
     x.require_equal(product(x.shape(0)), Dim(1), "elements of the trip count");
-    if (const auto e = x.elements(0); e && e->size() == 1) trips = max(Dim(0), (*e)[0]);
+    if (const auto e = x.elements(0); e && e->size() == 1)  // no Dim is far below 0
+      trips = (*e)[0].is_static() ? Dim(std::max<int64_t>(0, (*e)[0].value())) : max(Dim(0), (*e)[0]);
   }
   bool steady = true;
   if (x.has(1)) {
@@ -208,6 +208,8 @@ void infer_loop(Inference& x) {
     const auto e = x.integers(1);
     steady = e && e->size() == 1 && (*e)[0] != 0;
   }
+  if (!x.has(0) && steady && goes_on(*body.outputs[0]))
+    x.fail("it never ends: it has no trip count, and its condition stays true");
   int64_t at_most = trips ? trips->hi() : Interval::kUnbounded;
   for (size_t i = 0; i < form.results; ++i)
     if (const Value* v = x.node.outputs[form.states + i])
@@ -394,8 +396,12 @@ std::vector<int64_t> shape_without_rows(const Evaluation& e, size_t i) {
     x.out.back().present = v != nullptr;
   }
   n.op->infer(x);
+  const Shape& known = e.node.outputs[i]->type.shape;
   std::vector<int64_t> shape;
-  for (const Dim& d : x.out[i].type.shape) shape.push_back(d.is_static() ? d.value() : 0);
+  for (size_t axis = 0; axis < known.size(); ++axis) {
+    const Dim& d = known[axis].is_static() ? known[axis] : x.out[i].type.shape[axis];
+    shape.push_back(d.is_static() ? d.value() : 0);
+  }
   return shape;
 }
 

@@ -88,7 +88,9 @@ bool free_invariant_states(Graph& g, Node& n) {
     Graph& body = *n.bodies[0];
     Value* in = body.inputs[f.first + k];
     Value* out = n.outputs[k];
-    if (body.outputs[f.body_output(k)] != in || n.outputs.size() < 2) continue;
+    const Value* made = body.outputs[f.body_output(k)];
+    while (is_op(made->producer, "Identity")) made = made->producer->inputs[0];
+    if (made != in || n.outputs.size() < 2) continue;
     if (out && (is_output(g, out) || !(out->type == n.inputs[f.first + k]->type))) continue;
     Value* initial = n.inputs[f.first + k];
     if (out) g.replace_uses(out, initial);
@@ -178,6 +180,8 @@ bool simplify(Graph& g, const PassOptions& options) {
   bool changed = false;
   for (Node* n : snapshot(g)) {
     if (n->bodies.empty()) continue;
+    for (const auto& b : n->bodies)
+      if (b->unreachable.empty()) simplify_control(*b, options);
     if (const int k = known_branch(*n); k >= 0 && n->bodies[static_cast<size_t>(k)]->unreachable.empty()) {
       inline_branch(g, *n, static_cast<size_t>(k));
       changed = true;

@@ -32,10 +32,13 @@ int64_t bound_bytes(const Value& v) {
     for (const SymbolPtr& s : symbols)
       if (s->range.hi == Interval::kUnbounded) {
         who += fmt::format("{}{} ({})", who.empty() ? "" : ", ", sinter::quoted(s->name), s->origin);
-        if (option.empty() && s->learnable)
+        if (!option.empty()) continue;
+        if (s->learnable)
           option = "; declare the shapes of the model's outputs, or give the operand with --const";
-        if (option.empty() && !s->from_data)
+        else if (!s->from_data)
           option = fmt::format("; give --dim \"{}<=MAX\" or --dim {}=VALUE", s->name, s->name);
+        else if (s->name.find('@') != std::string::npos)  // what an If, Loop or Scan makes: VALUE@AXIS
+          option = fmt::format("; give --dim \"{}<=MAX\"", s->name);
       }
     refuse("{}: its size {} has no upper bound, because of {}{}", sinter::quoted(v.name), text(v.type.shape),
            who.empty() ? "its expression" : who, option);
@@ -349,6 +352,8 @@ Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
   Planning p{target, store, {}, {}};
   for (const std::string& word : reserved_function_names()) p.names.reserve(word);
   for (const std::string& word : reserved) p.names.reserve(word);
+  // Variables of the functions of If, Loop and Scan.
+  for (const char* word : {"a", "w", "status", "iteration", "trips", "go", "holds"}) p.names.reserve(word);
   Plan plan = plan_graph(g, p);
   if (p.problems.empty()) check_counts(g, plan, p.problems);
   if (!p.problems.empty()) throw Refusal(std::move(p.problems));

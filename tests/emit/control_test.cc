@@ -1,0 +1,212 @@
+// If, Loop and Scan in generated code, against the interpreter: every branch, trip counts from hostile to the
+// greatest, nesting, captures, shapes that change, and the codes of runs that leave their bounds.
+#include "emit/generated.h"
+#include "model_text.h"
+#include "passes/pass.h"
+
+namespace sinter {
+namespace {
+
+Tensor flag(bool b) {
+  Tensor t(DType::kBool, {});
+  t.set_integer(0, b);
+  return t;
+}
+Tensor number(int64_t n) { return Tensor::scalar(n); }
+// Floats that differ from one another, of both signs.
+Tensor floats(std::vector<int64_t> shape) {
+  Tensor t(DType::kF32, std::move(shape));
+  for (int64_t i = 0; i < t.size(); ++i) t.set_real(i, static_cast<double>((i * 7 + 3) % 11) / 4 - 1.25);
+  return t;
+}
+
+const Target& target(const char* name) {
+  const Target* t = find_target(name);
+  SINTER_CHECK(t, "the test names an unknown target");
+  return *t;
+}
+
+struct Run {
+  std::vector<Tensor> inputs;
+  int status = 0;
+};
+struct Net {
+  const char* name = "";
+  const char* text = "";
+  std::vector<Run> runs = {};
+  std::vector<DimOption> dims = {};
+};
+
+std::vector<Net> nets() {
+  return {
+      {"captures",
+       R"((float[2,3] x, bool c) => (float[2,3] y) {
+         z = Neg(x)
+         y = If (c) <then_branch = t () => (float[2,3] a) { a = Add(z, x) },
+                     else_branch = e () => (float[2,3] b) { b = Identity(z) }> })",
+       {{{floats({2, 3}), flag(true)}}, {{floats({2, 3}), flag(false)}}}},
+      {"branch_shapes",
+       R"((float[N,3] x, bool c) => (float[M,3] y, float[M] s) {
+         axis = Constant<value = int64[1] {1}>()
+         y = If (c) <then_branch = t () => (float[N,3] a) { a = Relu(x) },
+                     else_branch = e () => (float[K,3] b) { b = Concat<axis = 0>(x, x) }>
+         s = ReduceSum<keepdims = 0>(y, axis) })",
+       {{{floats({1, 3}), flag(true)}}, {{floats({7, 3}), flag(true)}}, {{floats({7, 3}), flag(false)}}},
+       {{"N", 1, 7, 1}}},
+      {"counts_in_branches",
+       R"((float[6] x, bool c) => (int64[1,M] y) {
+         y = If (c) <then_branch = t () => (int64[1,K] a) { a = NonZero(x) },
+                     else_branch = e () => (int64[1,L] b) { r = Relu(x)  b = NonZero(r) }> })",
+       {{{floats({6}), flag(true)}}, {{floats({6}), flag(false)}}}},
+      {"trip_count",
+       R"((float[2,3] x, int64 n) => (float[2,3] y, float[T,2,3] r) {
+         c = Constant<value = bool {1}>()
+         y, r = Loop (n, c, x) <body = b (int64 i, bool ci, float[2,3] s)
+             => (bool co, float[2,3] so, float[2,3] row) {
+           f = Cast<to = 1>(i)  so = Add(s, f)  row = Mul(so, x)  co = Identity(ci) }> })",
+       {{{floats({2, 3}), number(0)}},
+        {{floats({2, 3}), number(1)}},
+        {{floats({2, 3}), number(4)}},
+        {{floats({2, 3}), number(9)}},
+        {{floats({2, 3}), number(-1)}},
+        {{floats({2, 3}), number(INT64_MIN)}},
+        {{floats({2, 3}), number(10)}, 6},
+        {{floats({2, 3}), number(INT64_MAX)}, 6}},
+       {{"r@0", 1, 9, 1}}},
+      {"while",
+       R"((float[3] x, bool c0) => (float[3] y, int64 k) {
+         z = Constant<value = int64 {0}>()  one = Constant<value = int64 {1}>()
+         limit = Constant<value = float {100.0}>()
+         y, k = Loop (none, c0, x, z) <body = b (int64 i, bool ci, float[3] s, int64 q)
+             => (bool co, float[3] so, int64 qo) {
+           so = Add(s, s)  m = ReduceMax<keepdims = 0>(so)  co = Less(m, limit)  qo = Add(q, one) }> })",
+       {{{floats({3}), flag(true)}}, {{floats({3}), flag(false)}}}},
+      {"growing",
+       R"((float[2,3] x, int64 n) => (float[M,3] y) {
+         c = Constant<value = bool {1}>()
+         y = Loop (n, c, x) <body = b (int64 i, bool ci, float[A,3] s) => (bool co, float[B,3] so) {
+           so = Concat<axis = 0>(s, x)  co = Identity(ci) }> })",
+       {{{floats({2, 3}), number(0)}},
+        {{floats({2, 3}), number(1)}},
+        {{floats({2, 3}), number(4)}},
+        {{floats({2, 3}), number(5)}, 4},
+        {{floats({2, 3}), number(INT64_MAX)}, 4}},
+       {{"y@0", 1, 10, 1}}},
+      {"growing_by_constants",
+       R"((float[2,3] x) => (float[M,3] y, float[4,2,3] r) {
+         n = Constant<value = int64 {4}>()
+         y, r = Loop (n, none, x) <body = b (int64 i, bool ci, float[A,3] s)
+             => (bool co, float[B,3] so, float[2,3] row) {
+           so = Concat<axis = 0>(s, x)  row = Exp(x)  co = Identity(ci) }> })",
+       {{{floats({2, 3})}}}},
+      {"slices",
+       R"((float[6,3] x, int64 n) => (float[T,1,3] r, float[3] y) {
+         six = Constant<value = int64 {6}>()  m = Min(n, six)  c = Constant<value = bool {1}>()
+         z = Constant<value = float[3] {0.5, 0.5, 0.5}>()
+         y, r = Loop (m, c, z) <body = b (int64 i, bool ci, float[3] s)
+             => (bool co, float[3] so, float[1,3] row) {
+           one = Constant<value = int64[1] {1}>()  zero = Constant<value = int64[1] {0}>()
+           from = Reshape(i, one)  to = Add(from, one)  row = Slice(x, from, to, zero)
+           q = Squeeze(row, zero)  so = Add(s, q)  co = Identity(ci) }> })",
+       {{{floats({6, 3}), number(0)}},
+        {{floats({6, 3}), number(3)}},
+        {{floats({6, 3}), number(6)}},
+        {{floats({6, 3}), number(60)}}},
+       {{"r@0", 1, 6, 1}}},
+      {"swapped",
+       R"((float[3] x, float[3] w, int64 n) => (float[3] y, float[3] v) {
+         c = Constant<value = bool {1}>()
+         y, v = Loop (n, c, x, w) <body = b (int64 i, bool ci, float[3] s, float[3] t)
+             => (bool co, float[3] so, float[3] to) {
+           so = Identity(t)  to = Add(s, t)  co = Identity(ci) }> })",
+       {{{floats({3}), floats({3}), number(0)}},
+        {{floats({3}), floats({3}), number(1)}},
+        {{floats({3}), floats({3}), number(6)}}}},
+      {"nested",
+       R"((float[3] x, int64 n) => (float[3] y, float[T,3] r) {
+         c = Constant<value = bool {1}>()  three = Constant<value = int64 {3}>()
+         w = Constant<value = float[3] {1.5, -2.0, 0.25}>()
+         y, r = Loop (n, c, x) <body = b (int64 i, bool ci, float[3] s)
+             => (bool co, float[3] so, float[3] row) {
+           m = Mod(i, three)  zero = Constant<value = int64 {0}>()  e = Equal(m, zero)
+           so = If (e) <then_branch = t () => (float[3] p) { p = Add(s, w) },
+                        else_branch = f () => (float[3] q) {
+               q = Loop (m, ci, s) <body = bi (int64 j, bool cj, float[3] u) => (bool ck, float[3] uo) {
+                 uo = Mul(u, w)  ck = Identity(cj) }> }>
+           row = Sub(so, x)  co = Identity(ci) }> })",
+       {{{floats({3}), number(0)}}, {{floats({3}), number(1)}}, {{floats({3}), number(7)}}},
+       {{"r@0", 1, 7, 1}}},
+      {"names_of_the_code",  // functions and variables must not get in each other's way
+       R"((float[3] a, int64 w) => (float[3] y, float[3] trips) {
+         go = Constant<value = bool {1}>()
+         y, trips = Loop (w, go, a, a) <body = b (int64 iteration, bool status, float[3] x, float[3] y_next)
+             => (bool co, float[3] x_next, float[3] x_then) {
+           x_next = Add(x, y_next)  x_then = Exp(x_next)  co = Identity(status) }> })",
+       {{{floats({3}), number(0)}}, {{floats({3}), number(2)}}}},
+      {"scan_axes",
+       R"((float[2] h, float[2] k, float[2,5] x, float[5,2] w)
+           => (float[2] hn, float[2] kn, float[2,5] a, float[5,2] b) {
+         hn, kn, a, b = Scan <num_scan_inputs = 2, scan_input_axes = [1, 0],
+             scan_input_directions = [1, 0], scan_output_axes = [-1, 0], scan_output_directions = [0, 1],
+             body = bd (float[2] hi, float[2] ki, float[2] xi, float[2] wi)
+                 => (float[2] ho, float[2] ko, float[2] ao, float[2] bo) {
+           ho = Add(hi, xi)  t = Mul(ki, wi)  ko = Sub(t, h)  ao = Mul(ho, xi)  bo = Identity(ko) }>
+           (h, k, x, w) })",
+       {{{floats({2}), floats({2}), floats({2, 5}), floats({5, 2})}}}},
+      {"scan_in_scan",
+       R"((float[2] h, float[N,4,2] x) => (float[2] hn, float[N,4,2] a) {
+         hn, a = Scan <num_scan_inputs = 1, body = bd (float[2] hi, float[4,2] xi)
+             => (float[2] ho, float[4,2] ao) {
+           ho, ao = Scan <num_scan_inputs = 1, body = b2 (float[2] p, float[2] q)
+               => (float[2] po, float[2] r) { po = Add(p, q)  r = Tanh(po) }> (hi, xi) }> (h, x) })",
+       {{{floats({2}), floats({1, 4, 2})}}, {{floats({2}), floats({6, 4, 2})}}},
+       {{"N", 1, 6, 1}}},
+      {"unreachable",  // the branch for another rank can never have worked
+       R"((float[2,3] x, bool c) => (float[2,3] y) {
+         axis = Constant<value = int64[1] {0}>()
+         y = If (c) <then_branch = t () => (float[2,3] a) { a = Relu(x) },
+                     else_branch = e () => (float[2,3] b) { s = Squeeze(x, axis)  b = Neg(s) }> })",
+       {{{floats({2, 3}), flag(true)}}, {{floats({2, 3}), flag(false)}, 3}}},
+  };
+}
+
+void add_all(GeneratedBatch& batch, bool passes) {
+  for (const Net& n : nets()) {
+    ImportOptions options;
+    options.dims = n.dims;
+    Model m = import_model(
+        without_none(parse_text(std::string("<ir_version: 9, opset_import: [\"\" : 18]> g ") + n.text)), {},
+        options);
+    // Scans along other axes than the first exist before the passes only.
+    if (passes || n.name == std::string("scan_axes")) run_passes(*m.graph, {});
+    std::vector<DataSet> data;
+    for (const Run& r : n.runs) data.push_back({r.inputs, {}, r.status});
+    batch.add(n.name, std::move(m.graph), std::move(data));
+  }
+}
+
+TEST(Control, Avx512) {
+  GeneratedBatch batch;
+  add_all(batch, true);
+  expect_good(batch.run(target("avx512")));
+}
+TEST(Control, Aarch64WithoutPasses) {
+  GeneratedBatch batch;
+  add_all(batch, false);
+  expect_good(batch.run(target("aarch64")));
+}
+TEST(Control, Avx2WithSanitizers) {
+  for (const bool passes : {false, true}) {
+    GeneratedBatch batch;
+    add_all(batch, passes);
+    expect_good(batch.run(target("avx2"), {.sanitize = true}));
+  }
+}
+TEST(Control, Clang) {
+  GeneratedBatch batch;
+  add_all(batch, true);
+  expect_good(batch.run(target("avx512"), {.clang = true}), "clang");
+}
+
+}  // namespace
+}  // namespace sinter
