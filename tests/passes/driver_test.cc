@@ -23,7 +23,7 @@ TEST(Driver, StopsSkipsPrintsAndTimes) {
   hooks.after = [&](const Pass& p, const Graph&) { ran.push_back(p.name); };
   run_passes(*g, {}, hooks);
   EXPECT_EQ(ran, (std::vector<std::string>{"fold_constants", "remove_identity", "fuse_layernorm",
-                                           "lower_composites", "fold_batchnorm"}));
+                                           "fuse_attention", "lower_composites", "fold_batchnorm"}));
   EXPECT_NE(printed.find("-- after fold_constants\ngraph"), std::string::npos);
   EXPECT_NE(printed.find("fold_batchnorm "), std::string::npos);
   EXPECT_NE(printed.find(" ms "), std::string::npos);
