@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "emit/expr_text.h"
+#include "kernels/attention_plain.h"
 #include "kernels/tiles.h"
 
 namespace sinter {

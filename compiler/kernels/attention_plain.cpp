@@ -1,4 +1,6 @@
 // Attention as textbook loops, one row of scores at a time: any float type, and the scores as an output.
+#include "kernels/attention_plain.h"
+
 #include "emit/expr_text.h"
 #include "kernels/attention.h"
 #include "kernels/nest.h"
