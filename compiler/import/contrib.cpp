@@ -222,20 +222,35 @@ void multi_head_attention(Rewrite& r) {
   Value *q = r.node.input(0), *k = r.node.input(1), *v = r.node.input(2), *bias = r.node.input(3);
   if (!k || !v) r.fail("packed keys and values are not supported");
   if (r.node.input(8) || r.node.input(9)) r.fail("caches in shared buffers are not supported");
-  for (Value* x : {q, k, v})
-    if (shape_of(r, x, "an input").size() != 3) r.fail("its inputs have not three axes");
+  // Keys and values of another sequence may be given by heads: [batch, heads, keys, elements].
+  const bool by_heads = shape_of(r, k, "the keys").size() == 4;
+  if (shape_of(r, q, "the queries").size() != 3 || shape_of(r, k, "the keys").size() != (by_heads ? 4 : 3) ||
+      shape_of(r, v, "the values").size() != (by_heads ? 4 : 3))
+    r.fail("packed queries, keys and values are not supported");
   if (bias) {
     const int64_t of_q = static_extent(r, shape_of(r, q, "the queries")[2], "the width of the queries");
-    const int64_t of_v = static_extent(r, shape_of(r, v, "the values")[2], "the width of the values");
     q = sum(r, q, slice(r, bias, 0, of_q, 0));
-    k = sum(r, k, slice(r, bias, of_q, 2 * of_q, 0));
-    v = sum(r, v, slice(r, bias, 2 * of_q, 2 * of_q + of_v, 0));
+    if (!by_heads) {
+      const int64_t of_v = static_extent(r, shape_of(r, v, "the values")[2], "the width of the values");
+      k = sum(r, k, slice(r, bias, of_q, 2 * of_q, 0));
+      v = sum(r, v, slice(r, bias, 2 * of_q, 2 * of_q + of_v, 0));
+    }
   }
   Value* mask = r.node.input(5);
   if (Value* padding = r.node.input(4)) mask = sum(r, padding_mask(r, padding, q), mask);
-  const Attributes a = attention_attributes(r, heads, heads);
+  Attributes a = attention_attributes(r, heads, heads);
+  if (by_heads) {
+    if (r.node.input(6)) r.fail("a past of keys that are given by heads is not supported");
+    q = r.before("Reshape", {q, r.constant({0, 0, heads, -1}, "heads")});
+    a.erase("q_num_heads");
+    a.erase("kv_num_heads");
+    a.set("positions_first", std::vector<int64_t>{1, 0, 0, 1});
+  }
   std::vector<Value*> in{q, k, v, mask, r.node.input(6), r.node.input(7)};
   become(r, "Attention", in, a, 3);
+  if (!by_heads) return;
+  const auto [y, flat] = r.divert(0);
+  r.then("Reshape", {y, r.constant({0, 0, -1}, "joined")}, flat);
 }
 
 // One input for queries, keys and values, projected here.

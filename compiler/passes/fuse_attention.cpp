@@ -61,7 +61,8 @@ class Matcher {
 
   Graph& g_;
   const Order& order_;
-  Node *softmax_ = nullptr, *product_ = nullptr, *last_ = nullptr;  // last_: the node whose output is y
+  // weigh_: the product with the values; new nodes go before it. last_: the node whose output is y.
+  Node *softmax_ = nullptr, *product_ = nullptr, *weigh_ = nullptr, *last_ = nullptr;
   std::vector<Node*> parts_;
   std::vector<Value*> masks_;
   double scale_ = 1;
@@ -252,7 +253,7 @@ const char* Matcher::walk_scores(Value* v) {
 
 Value* Matcher::make(const char* op, std::vector<Value*> inputs, const std::string& name, Attributes a) {
   Value* out = g_.add_value(softmax_->name + name, {});
-  Node* n = g_.add_node(find_op("", op), out->name, std::move(inputs), {out}, softmax_);
+  Node* n = g_.add_node(find_op("", op), out->name, std::move(inputs), {out}, weigh_);
   n->attributes = std::move(a);
   n->sources = softmax_->sources;
   infer(g_, *n);
@@ -326,6 +327,7 @@ const char* Matcher::fuse(Node* softmax) {
   if (!weigh || !is_op(weigh, "MatMul") || weigh->inputs[1 - side] != p || weigh->inputs[side] == p ||
       !weigh->has_output(0))
     return "its result does not go to a MatMul alone";
+  weigh_ = weigh;
   const Shape& values = weigh->inputs[side]->type.shape;
   if (static_cast<int64_t>(values.size()) != rank) return "its values have another number of axes";
   if (const char* why = walk_scores(softmax->inputs[0])) return why;

@@ -52,6 +52,11 @@ const Same kSame[] = {
          HEADS("v", "vh") "kt = Transpose<perm = [0, 1, 3, 2]>(kh)"
                           "m = MatMul(qh, kt)  d = Mul(m, half)  a = Add(d, mask)  p = Softmax(a)  o = "
                           "MatMul(p, vh)" JOINED},
+    {"MultiHeadAttentionOfHeads", "(float[N,3,8] q, float[N,2,5,4] k, float[N,2,5,4] v) => (float[N,3,8] y)",
+     "y = com.microsoft.MultiHeadAttention<num_heads = 2>(q, k, v)",
+     SHAPES HALF HEADS("q",
+                       "qh") "kt = Transpose<perm = [0, 1, 3, 2]>(k)  m = MatMul(qh, kt)  d = Mul(m, half)"
+                             "p = Softmax(d)  o = MatMul(p, v)" JOINED},
     {"Attention", "(float[N,5,8] x, float[8,24] w_w, float[24] w_b, int32[N,5] mask) => (float[N,5,8] y)",
      "y = com.microsoft.Attention<num_heads = 2>(x, w_w, w_b, mask)",
      SHAPES HALF

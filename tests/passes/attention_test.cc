@@ -61,6 +61,8 @@ const Form kForms[] = {
      "q = Transpose<perm = [0, 2, 1]>(a)  m = MatMul(q, b)  p = Softmax(m)  t = Transpose<perm = [0, 2, "
      "1]>(p)"
      "y = MatMul(v, t)"},
+    {"attention_late_values", "(float[N,3,4] q, float[N,4,5] k, float[N,5,4] v) => (float[N,3,4] y)",
+     "m = MatMul(q, k)  p = Softmax(m)  w = Relu(v)  y = MatMul(p, w)"},
     {"attention_flat_keys", "(float[1,2,6,4] q, float[6,2,4] k0, float[1,2,6,4] v) => (float[1,2,6,4] y)",
      "z = Constant<value = int64[4] {-1, 2, 4, 6}>()  k1 = Transpose<perm = [1, 0, 2]>(k0)"
      "k2 = Transpose<perm = [0, 2, 1]>(k1)  k = Reshape(k2, z)  m = MatMul(q, k)  p = Softmax(m)  y = "
