@@ -363,6 +363,12 @@ const char* Matcher::fuse(Node* softmax) {
   }
   if (k_.value->type.shape.size() != scores.size() || v_.value->type.shape.size() != scores.size())
     return "its keys are repeated, its values not";
+  // The attribute is a float32.
+  const double scale = scale_ * q_.scale * k_.scale;
+  if (softmax->inputs[0]->type.dtype == DType::kF64 &&
+      static_cast<double>(static_cast<float>(scale)) != scale)
+    return "its scale needs more digits than a float32 has";
+  if (!std::isfinite(static_cast<float>(scale))) return "its scale is beyond a float32";
   parts_.push_back(softmax);
   parts_.insert(parts_.end(), behind.begin(), behind.end());
   parts_.push_back(weigh);
