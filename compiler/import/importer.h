@@ -111,6 +111,10 @@ class Importer {
   std::vector<Value*> split_to_sequence(Scope& scope, const Draft& draft);
   Value* piece(Scope& scope, const Draft& draft, const std::string& op, std::vector<Value*> inputs);
 
+  // flex_attention.cpp
+  void expand_flex_attention(Scope& scope, Rewrite& rewrite);
+  Value* inline_modifier(Scope& scope, const onnx::GraphProto& graph, Value* input);
+
   void problem(std::string text);
   void problems(const Refusal& refusal, const std::string& label);
 

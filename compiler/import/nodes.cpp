@@ -203,11 +203,23 @@ void Importer::import_node(Scope& scope, const NodeProto& n) {
     return inline_function(scope, n, *f);
   if (n.op_type() == "Constant" && domain.empty()) return import_constant(scope, n);
   Draft d = draft(scope, n);
-  if (!domain.empty()) return emit(scope, d);
+  // Lowered like ONNX Runtime's operators: SimplifiedLayerNormalization is one, but written without a domain;
+  // CausalConvWithState came into ONNX from there.
+  const bool contrib =
+      domain == "com.microsoft" ||
+      (domain.empty() && (d.op == "SimplifiedLayerNormalization" || d.op == "CausalConvWithState"));
+  const bool flex = domain == "ai.onnx.preview" && d.op == "FlexAttention";
+  if (!domain.empty() && !contrib && !flex) return emit(scope, d);
   const auto version = scope.opsets->find("");
-  if (version == scope.opsets->end()) refuse("the model names no opset of ONNX's own operators");
-  Rewrite rewrite(d, version->second, *scope.graph, [&](Draft& made) { emit(scope, made); });
-  upgrade(rewrite);
+  const bool known = version != scope.opsets->end();
+  if (!known && domain.empty()) refuse("the model names no opset of ONNX's own operators");
+  Rewrite rewrite(d, known ? version->second : 0, *scope.graph, [&](Draft& made) { emit(scope, made); });
+  if (flex)
+    expand_flex_attention(scope, rewrite);
+  else if (!contrib)
+    upgrade(rewrite);
+  else if (!(options_.custom_op && options_.custom_op(d.domain, d.op)))
+    lower_contrib(rewrite);
   emit(scope, d);
   for (Draft& after : rewrite.after) emit(scope, after);
 }

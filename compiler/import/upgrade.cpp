@@ -45,6 +45,7 @@ Value* Rewrite::before(const std::string& op, std::vector<Value*> inputs, Attrib
   emit_(d);
   return out;
 }
+Value* Rewrite::fresh(const std::string& suffix) { return graph_.add_value(node.name + "/" + suffix, {}); }
 std::pair<Value*, Value*> Rewrite::divert(size_t i) {
   Value* old = node.outputs[i];
   node.outputs[i] = graph_.add_value(node.name + "/" + node.op, {});

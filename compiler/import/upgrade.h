@@ -50,6 +50,8 @@ class Rewrite {
   // The node's output i becomes a new Value, to be turned into the old one by a node behind: returns {new,
   // old}.
   std::pair<Value*, Value*> divert(size_t i);
+  // A Value that a node of `after` will make.
+  Value* fresh(const std::string& suffix);
   void then(const std::string& op, std::vector<Value*> inputs, Value* output, Attributes attributes = {});
   // Attribute `name` moves to input i as an int64 list (or a scalar); nothing where it is absent.
   void attribute_to_input(const std::string& name, size_t i);
@@ -61,5 +63,7 @@ class Rewrite {
 };
 
 void upgrade(Rewrite& rewrite);
+// A node of domain com.microsoft as ONNX operators (contrib.cpp); false where there is no row for it.
+bool lower_contrib(Rewrite& rewrite);
 
 }  // namespace sinter

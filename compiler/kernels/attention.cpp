@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "emit/expr_text.h"
+#include "kernels/attention_plain.h"
 #include "kernels/tiles.h"
 
 namespace sinter {
@@ -179,8 +180,8 @@ void Writer::scores() {
     const auto wide = [&](const std::string& number) {
       return vector ? fmt::format("splat({})", number) : number;
     };
-    const std::string scaled =
-        fmt::format("mul({}, {})", sum, wide(float_literal(static_cast<double>(f_.scale))));
+    const std::string scaled = fmt::format(
+        "mul({}, {})", sum, wide(float_literal(static_cast<double>(static_cast<float>(f_.scale)))));
     if (f_.softcap == 0) return scaled;
     const std::string cap = wide(float_literal(static_cast<double>(f_.softcap)));
     return fmt::format("mul(tanh(div({}, {})), {})", scaled, cap, cap);

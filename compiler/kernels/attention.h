@@ -34,6 +34,4 @@ std::string mask_row(LayerWriter& w, const AttentionForm& f, const std::string& 
 std::string first_key(const AttentionForm& f, const std::string& i);
 std::string last_key(const AttentionForm& f, const std::string& i);
 
-void emit_attention_plain(LayerWriter& w);
-
 }  // namespace sinter

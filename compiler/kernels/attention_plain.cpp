@@ -1,4 +1,6 @@
 // Attention as textbook loops, one row of scores at a time: any float type, and the scores as an output.
+#include "kernels/attention_plain.h"
+
 #include "emit/expr_text.h"
 #include "kernels/attention.h"
 #include "kernels/nest.h"
@@ -51,7 +53,8 @@ void emit_attention_plain(LayerWriter& w) {
   w.out.line("}}");
   w.out.line("score *= {};", f.scale != f.scale
                                  ? fmt::format("{} / std::sqrt({})", typed("1"), typed(w.dim(f.head)))
-                                 : number(f.scale));
+                                 : (type == "double" ? fmt::format("{:.17g}", f.scale)
+                                                     : number(static_cast<float>(f.scale))));
   show(0, "score");
   if (f.softcap > 0) w.out.line("score = std::tanh(score / {0}) * {0};", number(f.softcap));
   show(1, "score");

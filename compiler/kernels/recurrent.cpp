@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "emit/expr_text.h"
+#include "kernels/recurrent_plain.h"
 #include "kernels/tiles.h"
 
 namespace sinter {

@@ -22,6 +22,4 @@ RowStrides row_strides(LayerWriter& w, const Recurrence& r);
 // The test that every length of input 4 lies in [0, steps].
 void emit_length_check(LayerWriter& w, const Recurrence& r);
 
-void emit_recurrent_plain(LayerWriter& w);
-
 }  // namespace sinter

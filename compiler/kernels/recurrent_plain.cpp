@@ -1,5 +1,7 @@
 // RNN, GRU and LSTM as textbook loops: any float type, weights that are computed at run time. Sums are taken
 // in float, or in double where the tensors are.
+#include "kernels/recurrent_plain.h"
+
 #include "emit/expr_text.h"
 #include "kernels/nest.h"
 #include "kernels/recurrent.h"

@@ -167,7 +167,7 @@ void attend(Evaluation& e, const AttentionForm& f, const Tensor& q, const Tensor
         double top = kNone, sum = 0;
         std::vector<double> p(static_cast<size_t>(total));
         for (int64_t j = 0; j < total; ++j) {
-          double score = static_cast<double>(line[j]) * static_cast<double>(f.scale);
+          double score = static_cast<double>(line[j]) * f.scale;
           if (shown && f.scores_mode == 0) shown[j] = static_cast<T>(score);
           const double cap = static_cast<double>(f.softcap);
           if (cap > 0) score = std::tanh(score / cap) * cap;
@@ -332,14 +332,15 @@ AttentionForm attention_form(const Node& n, const Shape& q, const Shape& k, cons
   if (past && past->size() == 4) f.past = (*past)[2];
   f.total = f.past + f.kv_length;
   if (a.has("scale"))
-    f.scale = a.real("scale", 1);
+    f.scale = static_cast<double>(a.real("scale", 1));
   else if (f.head.is_static() && f.head.value() > 0)
-    f.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(f.head.value())));
+    f.scale = 1 / std::sqrt(static_cast<double>(f.head.value()));
   else
-    f.scale = std::numeric_limits<float>::quiet_NaN();
+    f.scale = std::numeric_limits<double>::quiet_NaN();
+  if (a.has("scale") && !std::isfinite(f.scale)) fail(fmt::format("scale is {}", f.scale));
   f.causal = a.integer("is_causal", 0) != 0;
   f.softcap = a.real("softcap", 0);
-  if (!(f.softcap >= 0)) fail(fmt::format("softcap is {}", f.softcap));
+  if (!(f.softcap >= 0) || std::isinf(f.softcap)) fail(fmt::format("softcap is {}", f.softcap));
   f.left = a.integer("left_window_size", -1);
   f.right = a.integer("right_window_size", -1);
   if (f.left < -1 || f.right < -1 || f.left > INT32_MAX || f.right > INT32_MAX)

@@ -17,7 +17,7 @@ enum class HeadLayout {
 struct AttentionForm {
   Dim batch, q_heads, kv_heads, q_length, kv_length, past, total, head, v_head;
   HeadLayout q, k, v, y;  // past and present tensors are always kHeadsFirst
-  float scale = 0;        // of q k^T; NaN until `head` is known: 1 / sqrt(head)
+  double scale = 0;       // of q k^T; NaN until `head` is known: 1 / sqrt(head)
   bool causal = false;
   float softcap = 0;                 // 0: none
   int64_t left = -1, right = -1;     // window around the query's own position; -1: open

@@ -1,7 +1,7 @@
 // fuse_attention: attention written out as single operators becomes the operator Attention.
 //
 //   scores = MatMul(q, k^T) [* scale, / scale] [+ mask] [Where(mask, scores, -inf)]
-//   y = MatMul(Softmax(scores), v)
+//   y = MatMul(Softmax(scores), v), or its transpose MatMul(v^T, Softmax(scores)^T)
 //
 // The scale may stand at q, at k, at both or at the scores (before the mask); k^T may be a Transpose of its
 // own, part of the one that splits heads, or one between two Reshapes. Tensors of three axes are the heads of
@@ -15,6 +15,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/attention.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -45,8 +46,8 @@ class Matcher {
   }
   bool private_to_chain(const Value* v) const { return v->users.size() == 1 && !g_.is_output(v); }
   Value* scaled(Value* v, double& scale) const;
-  Factor peel(Value* v, bool transposed) const;
-  Value* without_flat_transpose(Value* v) const;
+  Factor peel(Value* v, bool transposed);
+  Value* without_flat_transpose(Value* v);
   Value* without_repeats(Value* v, const Dim& heads) const;
   const char* walk_scores(Value* v);
   const char* take_mask(Node* n, Value* mask);
@@ -60,11 +61,13 @@ class Matcher {
 
   Graph& g_;
   const Order& order_;
-  Node *softmax_ = nullptr, *product_ = nullptr, *last_ = nullptr;  // last_: the node whose output is y
+  // weigh_: the product with the values; new nodes go before it. last_: the node whose output is y.
+  Node *softmax_ = nullptr, *product_ = nullptr, *weigh_ = nullptr, *last_ = nullptr;
   std::vector<Node*> parts_;
   std::vector<Value*> masks_;
   double scale_ = 1;
   bool nan_rows_ = true, y_positions_first_ = false;
+  bool turned_ = false;  // y is the product's transpose
   Factor q_, k_, v_;
 };
 
@@ -89,22 +92,25 @@ Value* Matcher::scaled(Value* v, double& scale) const {
 
 // [B,H,D,S] that is Reshape(Transpose(Reshape([B,H,S,D]), 0, 2, 1)): the value before, or its Reshape's input
 // where that repeats heads; null otherwise.
-Value* Matcher::without_flat_transpose(Value* v) const {
+Value* Matcher::without_flat_transpose(Value* v) {
   Node* outer = maker(v, "Reshape");
   Node* turn = outer && v->type.shape.size() == 4 ? maker(outer->inputs[0], "Transpose") : nullptr;
   if (!turn || transpose_perm(*turn) != Perm{0, 2, 1}) return nullptr;
   const Shape &out = v->type.shape, &flat = turn->outputs[0]->type.shape;
   if (!same_extent(g_, flat[1], out[2]) || !same_extent(g_, flat[2], out[3])) return nullptr;
-  Node* inner = maker(turn->inputs[0], "Reshape");
-  if (!inner) return nullptr;
-  Value* base = inner->inputs[0];
   const Shape want{out[0], out[1], out[3], out[2]};
-  if (same_shape(g_, base->type.shape, want)) return base;
-  const Shape& s = base->type.shape;
-  const bool repeats = s.size() == 5 && same_extent(g_, s[0], out[0]) &&
-                       same_extent(g_, s[1] * s[2], out[1]) && same_extent(g_, s[3], out[3]) &&
-                       same_extent(g_, s[4], out[2]);
-  return repeats && maker(base, "Expand") ? base : nullptr;
+  if (Node* inner = maker(turn->inputs[0], "Reshape")) {
+    Value* base = inner->inputs[0];
+    if (same_shape(g_, base->type.shape, want)) return base;
+    const Shape& s = base->type.shape;
+    const bool repeats = s.size() == 5 && same_extent(g_, s[0], out[0]) &&
+                         same_extent(g_, s[1] * s[2], out[1]) && same_extent(g_, s[3], out[3]) &&
+                         same_extent(g_, s[4], out[2]);
+    if (repeats && maker(base, "Expand")) return base;
+  }
+  const auto target = reshape_target(turn->inputs[0]->type.shape, want);
+  if (!target) return nullptr;
+  return make("Reshape", {turn->inputs[0], constant_integers(g_, v->name + "/heads", *target)}, "/keys");
 }
 
 // [B,H,S,D] or [B,G,R,S,D] that repeats each of G heads R times: the value with G heads; null otherwise.
@@ -125,7 +131,7 @@ Value* Matcher::without_repeats(Value* v, const Dim& heads) const {
 
 // v, which is [.., heads, positions, elements] (or with the last two swapped: `transposed`), without what
 // stands before it. The result's value is null where k^T needs a Transpose of its own.
-Factor Matcher::peel(Value* v, bool transposed) const {
+Factor Matcher::peel(Value* v, bool transposed) {
   const size_t rank = v->type.shape.size();
   Perm now(rank);  // v = Transpose(value, now)
   for (size_t i = 0; i < rank; ++i) now[i] = static_cast<int64_t>(i);
@@ -247,7 +253,7 @@ const char* Matcher::walk_scores(Value* v) {
 
 Value* Matcher::make(const char* op, std::vector<Value*> inputs, const std::string& name, Attributes a) {
   Value* out = g_.add_value(softmax_->name + name, {});
-  Node* n = g_.add_node(find_op("", op), out->name, std::move(inputs), {out}, softmax_);
+  Node* n = g_.add_node(find_op("", op), out->name, std::move(inputs), {out}, weigh_);
   n->attributes = std::move(a);
   n->sources = softmax_->sources;
   infer(g_, *n);
@@ -308,11 +314,21 @@ const char* Matcher::fuse(Node* softmax) {
     }
     if (!behind.empty()) p = behind.back()->outputs[0];
   }
+  // The product with the values, or its transpose: MatMul(v^T, p^T).
   Node* weigh = only_user(p);
-  if (!weigh || !is_op(weigh, "MatMul") || weigh->inputs[0] != p || weigh->inputs[1] == p ||
+  Perm swap = rank == 3 ? Perm{0, 2, 1} : Perm{0, 1, 3, 2};
+  turned_ = weigh && is_op(weigh, "Transpose") && transpose_perm(*weigh) == swap;
+  if (turned_) {
+    behind.push_back(weigh);
+    p = weigh->outputs[0];
+    weigh = only_user(p);
+  }
+  const size_t side = turned_ ? 0 : 1;  // where the values are
+  if (!weigh || !is_op(weigh, "MatMul") || weigh->inputs[1 - side] != p || weigh->inputs[side] == p ||
       !weigh->has_output(0))
     return "its result does not go to a MatMul alone";
-  const Shape& values = weigh->inputs[1]->type.shape;
+  weigh_ = weigh;
+  const Shape& values = weigh->inputs[side]->type.shape;
   if (static_cast<int64_t>(values.size()) != rank) return "its values have another number of axes";
   if (const char* why = walk_scores(softmax->inputs[0])) return why;
   const Shape &scores = product_->outputs[0]->type.shape, &q = product_->inputs[0]->type.shape,
@@ -327,14 +343,12 @@ const char* Matcher::fuse(Node* softmax) {
     if (const char* why = check_mask(mask, scores)) return why;
   q_ = peel(product_->inputs[0], false);
   k_ = peel(product_->inputs[1], true);
-  v_ = peel(weigh->inputs[1], false);
-  if (v_.scale != 1) v_ = {weigh->inputs[1], false, 1};
-  if (!k_.value) {
-    Perm swap = rank == 3 ? Perm{0, 2, 1} : Perm{0, 1, 3, 2};
-    Attributes a;
-    a.set("perm", swap);
-    k_.value = make("Transpose", {product_->inputs[1]}, "/keys", a);
-  }
+  v_ = peel(weigh->inputs[side], turned_);
+  if (v_.scale != 1) v_ = turned_ ? Factor{} : Factor{weigh->inputs[side], false, 1};
+  Attributes swapping;
+  swapping.set("perm", swap);
+  if (!k_.value) k_.value = make("Transpose", {product_->inputs[1]}, "/keys", swapping);
+  if (!v_.value) v_.value = make("Transpose", {weigh->inputs[side]}, "/values", swapping);
   // Shared heads: keys and values are repeated alike.
   if (rank == 4 && !k_.positions_first && !v_.positions_first) {
     Value *of_k = without_repeats(k_.value, scores[1]), *of_v = without_repeats(v_.value, scores[1]);
@@ -347,13 +361,21 @@ const char* Matcher::fuse(Node* softmax) {
       v_ = v.scale == 1 ? v : Factor{of_v, false, 1};
     }
   }
-  if (k_.value->type.shape.size() != scores.size()) return "its keys are repeated, its values not";
+  if (k_.value->type.shape.size() != scores.size() || v_.value->type.shape.size() != scores.size())
+    return "its keys are repeated, its values not";
+  // The attribute is a float32.
+  const double scale = scale_ * q_.scale * k_.scale;
+  if (softmax->inputs[0]->type.dtype == DType::kF64 &&
+      static_cast<double>(static_cast<float>(scale)) != scale)
+    return "its scale needs more digits than a float32 has";
+  if (!std::isfinite(static_cast<float>(scale))) return "its scale is beyond a float32";
   parts_.push_back(softmax);
   parts_.insert(parts_.end(), behind.begin(), behind.end());
   parts_.push_back(weigh);
   last_ = weigh;
   const Perm back = rank == 3 ? Perm{1, 0, 2} : Perm{0, 2, 1, 3};
-  if (Node* t = only_user(weigh->outputs[0]); t && is_op(t, "Transpose") && transpose_perm(*t) == back) {
+  if (Node* t = turned_ ? nullptr : only_user(weigh->outputs[0]);
+      t && is_op(t, "Transpose") && transpose_perm(*t) == back) {
     parts_.push_back(t);
     last_ = t;
     y_positions_first_ = true;
@@ -396,7 +418,7 @@ void Matcher::build() {
   const TensorType type = y->type;
   last_->outputs[0] = nullptr;
   y->producer = nullptr;
-  Value* made = flat ? g_.add_value(softmax_->name + "/heads", {}) : y;
+  Value* made = flat || turned_ ? g_.add_value(softmax_->name + "/heads", {}) : y;
   Node* n = g_.add_node(find_op("", "Attention"), softmax_->name, std::move(inputs), {made}, last_);
   n->attributes.set("scale", static_cast<float>(scale_));
   n->attributes.set("positions_first", std::vector<int64_t>{q_.positions_first, k_.positions_first,
@@ -405,19 +427,53 @@ void Matcher::build() {
   if (nan_rows_) n->attributes.set("nan_rows", int64_t{1});
   for (const Node* part : parts_) add_sources(*n, *part);
   infer(g_, *n);
+  const auto behind = [&](const char* op, std::vector<Value*> in, Value* out) {
+    Node* view = g_.add_node(find_op("", op), out->name, std::move(in), {out}, last_);
+    if (turned_ && out == y) view->attributes.set("perm", flat ? Perm{0, 2, 1} : Perm{0, 1, 3, 2});
+    view->sources = n->sources;
+    infer(g_, *view);
+  };
   if (flat) {
-    Node* squeeze = g_.add_node(find_op("", "Squeeze"), y->name,
-                                {made, constant_integers(g_, y->name + "/axes", {0})}, {y}, last_);
-    squeeze->sources = n->sources;
-    infer(g_, *squeeze);
+    Value* out = turned_ ? g_.add_value(softmax_->name + "/batch", {}) : y;
+    behind("Squeeze", {made, constant_integers(g_, y->name + "/axes", {0})}, out);
+    made = out;
   }
+  if (turned_) behind("Transpose", {made}, y);
   y->type = type;
+}
+
+// Transposes that put heads in front of positions, around an Attention of the model's own.
+bool take_in_transposes(Graph& g, Node* n) {
+  if (n->inputs[kQ]->type.shape.size() != 4) return false;
+  const Perm swap{0, 2, 1, 3};
+  std::vector<int64_t> flags = n->attributes.integers("positions_first", {0, 0, 0, 0});
+  bool changed = false;
+  for (size_t i : {kQ, kK, kV}) {
+    Node* t = n->inputs[i]->producer;
+    if (flags[i] || !t || !is_op(t, "Transpose") || transpose_perm(*t) != swap) continue;
+    add_sources(*n, *t);
+    g.set_input(n, i, t->inputs[0]);
+    flags[i] = 1;
+    changed = true;
+  }
+  Value* y = n->outputs[kY];
+  Node* t = !flags[3] && y && y->users.size() == 1 && !g.is_output(y) ? y->users[0] : nullptr;
+  if (t && is_op(t, "Transpose") && transpose_perm(*t) == swap && t->has_output(0)) {
+    add_sources(*n, *t);
+    take_output(n, kY, t, 0);
+    flags[3] = 1;
+    changed = true;
+  }
+  if (changed) n->attributes.set("positions_first", flags);
+  return changed;
 }
 
 }  // namespace
 
 bool fuse_attention(Graph& g, const PassOptions& options) {
   bool changed = false;
+  for (Node* n : snapshot(g))
+    if (is_op(n, "Attention")) changed |= take_in_transposes(g, n);
   g.erase_unused();  // so that no Softmax is erased below but the one at hand
   std::vector<Node*> all;
   for (Node* n : snapshot(g))

@@ -1,5 +1,5 @@
-// Attention and RotaryEmbedding as generated code: layouts, shared heads, masks, windows, caches, blocks of
-// keys, symbolic extents, other types and the scores.
+// Attention, RotaryEmbedding and LinearAttention as generated code: layouts, shared heads, masks, windows,
+// caches, blocks of keys, symbolic extents, other types and the scores.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -148,7 +148,29 @@ void add_rotary(GeneratedBatch& batch) {
   s.into(batch, "rotary", {{{"B", 1}, {"N", 9}}, {{"B", 3}, {"N", 1}}});
 }
 
+void add_linear(GeneratedBatch& batch) {
+  Sheet s;
+  const Dim n = s.symbol("N", 0, 9);
+  for (DType t : {DType::kF32, DType::kF64, DType::kF16})
+    for (const char* rule : {"linear", "gated", "delta", "gated_delta"}) {
+      const std::string name = rule;
+      const bool gated = name.rfind("gated", 0) == 0, delta = name.find("delta") != std::string::npos;
+      const auto small = [](Tensor& x, std::mt19937& random) {
+        random_fill(x, random);
+        for (int64_t i = 0; i < x.size(); ++i) x.set_real(i, x.real(i) * 0.25);
+      };
+      s.add("LinearAttention",
+            {values(t, {2, n, 12}, small), values(t, {2, n, 6}, small), values(t, {2, n, 10}, small),
+             name == "delta" ? absent() : values(t, {2, 2, 3, 5}, small),
+             gated ? values(t, {2, n, name == "gated" ? 6 : 2}, small) : absent(),
+             delta ? values(t, {2, n, name == "delta" ? 1 : 2}, small) : absent()},
+            {{"update_rule", name}, {"q_num_heads", int64_t{4}}, {"kv_num_heads", int64_t{2}}}, {true, true});
+    }
+  s.into(batch, "linear", {{{"N", 0}}, {{"N", 9}}});
+}
+
 void add_all(GeneratedBatch& batch) {
+  add_linear(batch);
   add_forms(batch);
   add_plain(batch);
   add_rotary(batch);

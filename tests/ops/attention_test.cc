@@ -39,7 +39,7 @@ class Attention : public testing::Test {
          k_ = random_tensor(DType::kF64, {1, 1, 6, 3}, random_),
          v_ = random_tensor(DType::kF64, {1, 1, 6, 2}, random_);
   static double none(int64_t, int64_t) { return 0; }
-  const double scale_ = static_cast<double>(static_cast<float>(1 / std::sqrt(3.0)));
+  const double scale_ = 1 / std::sqrt(3.0);
 };
 
 TEST_F(Attention, FollowsItsFormula) {
@@ -133,6 +133,9 @@ TEST_F(Attention, Refusals) {
       {{f({1, 2, 2, 4}), f({1, 2, 2, 4}), f({1, 2, 2, 4}), {}, f({1, 2, 2, 4})},
        {},
        "must be given together"},
+      {{f({1, 2, 2, 4}), f({1, 2, 2, 4}), f({1, 2, 2, 4})},
+       attributes_of({{"scale", INFINITY}}),
+       "scale is inf"},
       {{f({1, 2, 2, 4}), f({1, 2, 2, 4}), f({1, 2, 2, 4})},
        attributes_of({{"softcap", -1.0f}}),
        "softcap is"},

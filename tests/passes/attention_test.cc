@@ -57,6 +57,16 @@ const Form kForms[] = {
      "(float[N,2,3,4] q, float[N,2,4,3] k, float[N,2,3,4] v) => (float[N,2,3,4] y)",
      "low = Constant<value = float[3,3] {0, -1000000000.0, -1000000000.0, 0, 0, -1000000000.0, 0, 0, 0}>()"
      "m = MatMul(q, k)  d = Add(m, low)  p = Softmax(d)  y = MatMul(p, v)"},
+    {"attention_turned", "(float[N,4,S] a, float[N,4,S] b, float[N,5,S] v) => (float[N,5,S] y)",
+     "q = Transpose<perm = [0, 2, 1]>(a)  m = MatMul(q, b)  p = Softmax(m)  t = Transpose<perm = [0, 2, "
+     "1]>(p)"
+     "y = MatMul(v, t)"},
+    {"attention_late_values", "(float[N,3,4] q, float[N,4,5] k, float[N,5,4] v) => (float[N,3,4] y)",
+     "m = MatMul(q, k)  p = Softmax(m)  w = Relu(v)  y = MatMul(p, w)"},
+    {"attention_flat_keys", "(float[1,2,6,4] q, float[6,2,4] k0, float[1,2,6,4] v) => (float[1,2,6,4] y)",
+     "z = Constant<value = int64[4] {-1, 2, 4, 6}>()  k1 = Transpose<perm = [1, 0, 2]>(k0)"
+     "k2 = Transpose<perm = [0, 2, 1]>(k1)  k = Reshape(k2, z)  m = MatMul(q, k)  p = Softmax(m)  y = "
+     "MatMul(p, v)"},
     // ---- what stays
     {"no_attention_scores_used",
      "(float[N,2,3,4] q, float[N,2,4,3] k, float[N,2,3,4] v) => (float[N,2,3,4] y, float[N,2,3,3] m)",
@@ -113,6 +123,18 @@ TEST_P(AttentionForm, SameTextAndValues) {
   const std::unique_ptr<Graph> exact = before->clone();
   run_only(*exact, {"fuse_attention"}, true);
   EXPECT_EQ(count_op(*exact, "Attention"), 0u);
+}
+
+TEST(AttentionTransposes, AreTakenIn) {
+  const std::unique_ptr<Graph> before = graph_of(
+      "<ir_version: 8, opset_import: [\"\" : 23]> g (float[N,S,2,4] a, float[N,T,2,4] b, float[N,2,T,4] v) =>"
+      " (float[N,S,2,4] y) { q = Transpose<perm = [0, 2, 1, 3]>(a)  k = Transpose<perm = [0, 2, 1, 3]>(b)"
+      " o = Attention(q, k, v)  y = Transpose<perm = [0, 2, 1, 3]>(o) }");
+  const std::unique_ptr<Graph> after = before->clone();
+  run_only(*after, {"fuse_attention"}, true);
+  EXPECT_EQ(count_op(*after, "Transpose"), 0u);
+  EXPECT_EQ(count_op(*after, "Attention"), 1u);
+  expect_same_values(*before, *after, 0, {1, 3});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AttentionForm, testing::ValuesIn(kForms),

@@ -1,0 +1,443 @@
+// Operators of domain com.microsoft, as ONNX Runtime's optimiser writes them into models: each becomes the
+// ONNX operators that it stands for, so that nothing behind the import knows them.
+//
+// One row {name, rewrite} each; a rewrite changes the Draft into an ONNX node and puts others before and
+// behind it, as in upgrade.cpp. What ONNX Runtime leaves to its caches (shared buffers, packed batches,
+// beams) is refused. Quantised operators are not here.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "import/upgrade.h"
+#include "ir/error.h"
+
+namespace sinter {
+namespace {
+
+Attributes with(std::initializer_list<std::pair<const char*, Attribute>> list) {
+  Attributes a;
+  for (const auto& [name, value] : list) a.set(name, value);
+  return a;
+}
+bool wants(const Draft& d, size_t output) { return output < d.outputs.size() && d.outputs[output]; }
+const Shape& shape_of(Rewrite& r, Value* v, const char* what) {
+  const TensorType* t = r.type(v);
+  if (!t) r.fail(fmt::format("the type of {} is not known", what));
+  return t->shape;
+}
+int64_t static_extent(Rewrite& r, const Dim& d, const char* what) {
+  if (!d.is_static()) r.fail(fmt::format("{} is {}, but must be a number", what, d.text()));
+  return d.value();
+}
+// The Draft becomes `op` on these inputs with these attributes; outputs beyond `outputs` must be unwanted.
+void become(Rewrite& r, const char* op, std::vector<Value*> inputs, Attributes a = {}, size_t outputs = 1) {
+  for (size_t i = outputs; i < r.node.outputs.size(); ++i)
+    if (wants(r.node, i)) r.fail(fmt::format("its output {} is not supported", i));
+  r.node.outputs.resize(std::min(outputs, r.node.outputs.size()));
+  r.node.op = op;
+  r.node.domain.clear();
+  r.node.inputs = std::move(inputs);
+  r.node.attributes = std::move(a);
+}
+Value* sum(Rewrite& r, Value* a, Value* b) { return !b ? a : !a ? b : r.before("Add", {a, b}); }
+// Elements [first, last) along an axis.
+Value* slice(Rewrite& r, Value* v, int64_t first, int64_t last, int64_t axis) {
+  return r.before("Slice",
+                  {v, r.constant({first}, "first"), r.constant({last}, "last"), r.constant({axis}, "axis")});
+}
+Value* cast(Rewrite& r, Value* v, DType to) {
+  return r.before("Cast", {v}, with({{"to", static_cast<int64_t>(onnx_of(to))}}));
+}
+
+// --- products and convolutions with what follows them
+
+// Transposes the last two axes of v.
+Value* turned(Rewrite& r, Value* v) {
+  const size_t rank = shape_of(r, v, "a factor").size();
+  if (rank < 2) r.fail("a factor that is transposed has less than two axes");
+  std::vector<int64_t> perm;
+  for (size_t i = 0; i < rank; ++i) perm.push_back(static_cast<int64_t>(i));
+  std::swap(perm[rank - 1], perm[rank - 2]);
+  return r.before("Transpose", {v}, with({{"perm", perm}}));
+}
+void fused_matmul(Rewrite& r) {
+  const Attributes a = r.node.attributes;
+  if (a.integer("transBatchA", 0) || a.integer("transBatchB", 0))
+    r.fail("transBatchA and transBatchB are not supported");
+  std::vector<Value*> in = r.node.inputs;
+  if (in.size() != 2) r.fail("it has not two inputs");
+  if (a.integer("transA", 0)) in[0] = turned(r, in[0]);
+  if (a.integer("transB", 0)) in[1] = turned(r, in[1]);
+  const float alpha = a.real("alpha", 1);
+  Value* scale = alpha == 1 ? nullptr : r.constant_like(alpha, in[0], "alpha");
+  become(r, "MatMul", in);
+  if (scale) {
+    const auto [product, y] = r.divert(0);
+    r.then("Mul", {product, scale}, y);
+  }
+}
+
+// y = activation(x) by its name in an attribute; `parameters` in the order of ONNX's attributes.
+void activate(Rewrite& r, const std::string& name, const std::vector<float>& parameters, Value* x, Value* y) {
+  const auto number = [&](size_t i, float fallback) {
+    return i < parameters.size() ? parameters[i] : fallback;
+  };
+  if (name == "Relu" || name == "Tanh" || name == "Sigmoid" || name == "Softplus" || name == "Softsign")
+    return r.then(name, {x}, y);
+  if (name == "LeakyRelu") return r.then(name, {x}, y, with({{"alpha", number(0, 0.01f)}}));
+  if (name == "Elu") return r.then(name, {x}, y, with({{"alpha", number(0, 1)}}));
+  if (name == "HardSigmoid")
+    return r.then(name, {x}, y, with({{"alpha", number(0, 0.2f)}, {"beta", number(1, 0.5f)}}));
+  if (name == "Clip")
+    return r.then(name,
+                  {x, r.constant_like(number(0, std::numeric_limits<float>::lowest()), x, "lo"),
+                   r.constant_like(number(1, std::numeric_limits<float>::max()), x, "hi")},
+                  y);
+  r.fail(fmt::format("activation {} is not supported", quoted(name)));
+}
+void fused_gemm(Rewrite& r) {
+  Attributes a = r.node.attributes;
+  const std::string name = a.text("activation", "");
+  std::vector<float> parameters;
+  for (const char* p : {"activation_alpha", "activation_beta"})
+    if (a.has(p)) parameters.push_back(a.real(p, 0));
+  for (const char* p : {"activation", "activation_alpha", "activation_beta", "activation_gamma"}) a.erase(p);
+  become(r, "Gemm", r.node.inputs, a);
+  if (name.empty()) return;
+  const auto [x, y] = r.divert(0);
+  activate(r, name, parameters, x, y);
+}
+void fused_conv(Rewrite& r) {
+  Attributes a = r.node.attributes;
+  const std::string name = a.text("activation", "");
+  const std::vector<float> parameters = a.reals("activation_params");
+  Value* added = r.node.input(3);
+  a.erase("activation");
+  a.erase("activation_params");
+  std::vector<Value*> in = r.node.inputs;
+  in.resize(std::min<size_t>(in.size(), 3));
+  become(r, "Conv", in, a);
+  if (name.empty() && !added) return;
+  auto [x, y] = r.divert(0);
+  if (added) {
+    if (name.empty()) return r.then("Add", {x, added}, y);
+    Value* wide = r.fresh("sum");
+    r.then("Add", {x, added}, wide);
+    x = wide;
+  }
+  activate(r, name, parameters, x, y);
+}
+
+// --- activations
+
+void gelu(Rewrite& r) { become(r, "Gelu", r.node.inputs); }
+void bias_gelu(Rewrite& r) { become(r, "Gelu", {sum(r, r.node.input(0), r.node.input(1))}); }
+void fast_gelu(Rewrite& r) {
+  become(r, "Gelu", {sum(r, r.node.input(0), r.node.input(1))}, with({{"approximate", std::string("tanh")}}));
+}
+void quick_gelu(Rewrite& r) {
+  become(r, "Swish", {r.node.input(0)}, with({{"alpha", r.node.attributes.real("alpha", 1.702f)}}));
+}
+
+// --- norms
+
+Attributes norm_attributes(Rewrite& r, float epsilon) {
+  return with({{"axis", int64_t{-1}}, {"epsilon", r.node.attributes.real("epsilon", epsilon)}});
+}
+void simplified_norm(Rewrite& r) {
+  Attributes a = norm_attributes(r, 1e-5f);
+  a.set("axis", r.node.attributes.integer("axis", -1));
+  become(r, "RMSNormalization", {r.node.input(0), r.node.input(1)}, a);
+}
+// The sum of the two branches (and a bias), normalised; the sum itself is output 3.
+void skip_norm(Rewrite& r, const char* op, bool has_beta) {
+  const size_t bias = has_beta ? 4 : 3;
+  Value* x = sum(r, sum(r, r.node.input(0), r.node.input(1)), r.node.input(bias));
+  Value* shown = wants(r.node, 3) ? r.node.outputs[3] : nullptr;
+  if (wants(r.node, 1) || wants(r.node, 2)) r.fail("its outputs mean and inv_std_var are not supported");
+  std::vector<Value*> in{x, r.node.input(2)};
+  if (has_beta && r.node.input(3)) in.push_back(r.node.input(3));
+  const Attributes a = norm_attributes(r, 1e-12f);
+  r.node.outputs.resize(1);
+  become(r, op, in, a);
+  if (shown) r.then("Identity", {x}, shown);
+}
+void skip_layer_norm(Rewrite& r) { skip_norm(r, "LayerNormalization", true); }
+void skip_simplified_norm(Rewrite& r) { skip_norm(r, "RMSNormalization", false); }
+
+// The sum of the embeddings of words, positions and segments, normalised.
+void embed_layer_norm(Rewrite& r) {
+  Value *ids = r.node.input(0), *segments = r.node.input(1), *words = r.node.input(2),
+        *positions = r.node.input(3);
+  Value *segment_table = r.node.input(4), *mask = r.node.input(7), *position_ids = r.node.input(8);
+  if (!ids || !words || !positions || !r.node.input(5) || !r.node.input(6)) r.fail("an input is missing");
+  Value* length = r.before("Shape", {ids}, with({{"start", int64_t{1}}, {"end", int64_t{2}}}));
+  Value* of_position =
+      position_ids
+          ? r.before("Gather", {positions, position_ids})
+          : r.before("Slice", {positions, r.constant({0}, "first"), length, r.constant({0}, "axis")});
+  Value* x = sum(r, r.before("Gather", {words, ids}), of_position);
+  if (segments && segment_table) x = sum(r, x, r.before("Gather", {segment_table, segments}));
+  Value* shown = wants(r.node, 2) ? r.node.outputs[2] : nullptr;
+  if (wants(r.node, 1) && mask) {
+    r.then("ReduceSum", {mask, r.constant({1}, "axes")}, r.node.outputs[1], with({{"keepdims", int64_t{0}}}));
+  } else if (wants(r.node, 1)) {
+    Value* batch = r.before("Shape", {ids}, with({{"start", int64_t{0}}, {"end", int64_t{1}}}));
+    r.then("ConstantOfShape", {batch}, r.node.outputs[1], with({{"value", Tensor(DType::kI32, {1})}}));
+  }
+  const Attributes a = norm_attributes(r, 1e-12f);
+  r.node.outputs.resize(1);
+  become(r, "LayerNormalization", {x, r.node.input(5), r.node.input(6)}, a);
+  if (shown) r.then("Identity", {x}, shown);
+}
+
+// --- attention
+
+// A mask of integers, 1 for keys that take part, as numbers to add: [batch, keys] or [batch, queries, keys].
+Value* padding_mask(Rewrite& r, Value* mask, Value* like) {
+  const size_t rank = shape_of(r, mask, "the mask").size();
+  if (rank != 2 && rank != 3) r.fail(fmt::format("a mask of {} axes is not supported", rank));
+  Value* wide =
+      r.before("Unsqueeze", {mask, rank == 2 ? r.constant({1, 2}, "axes") : r.constant({1}, "axes")});
+  Value* in = cast(r, wide, DType::kBool);
+  const float filter = r.node.attributes.real("mask_filter_value", -10000.0f);
+  return r.before("Where", {in, r.constant_like(0, like, "zero"), r.constant_like(filter, like, "filter")});
+}
+Attributes attention_attributes(Rewrite& r, int64_t heads, int64_t kv_heads) {
+  const Attributes& from = r.node.attributes;
+  Attributes a = with({{"q_num_heads", heads}, {"kv_num_heads", kv_heads}});
+  if (const float scale = from.real("scale", 0); scale != 0) a.set("scale", scale);
+  if (from.integer("unidirectional", 0)) a.set("is_causal", int64_t{1});
+  if (const float cap = from.real("softcap", 0); cap != 0) a.set("softcap", cap);
+  return a;
+}
+int64_t heads_of(Rewrite& r, const char* name) {
+  const int64_t heads = r.node.attributes.integer(name, 0);
+  if (heads <= 0) r.fail(fmt::format("{} is {}", name, heads));
+  return heads;
+}
+
+void multi_head_attention(Rewrite& r) {
+  const int64_t heads = heads_of(r, "num_heads");
+  Value *q = r.node.input(0), *k = r.node.input(1), *v = r.node.input(2), *bias = r.node.input(3);
+  if (!k || !v) r.fail("packed keys and values are not supported");
+  if (r.node.input(8) || r.node.input(9)) r.fail("caches in shared buffers are not supported");
+  // Keys and values of another sequence may be given by heads: [batch, heads, keys, elements].
+  const bool by_heads = shape_of(r, k, "the keys").size() == 4;
+  if (shape_of(r, q, "the queries").size() != 3 || shape_of(r, k, "the keys").size() != (by_heads ? 4 : 3) ||
+      shape_of(r, v, "the values").size() != (by_heads ? 4 : 3))
+    r.fail("packed queries, keys and values are not supported");
+  if (bias) {
+    const int64_t of_q = static_extent(r, shape_of(r, q, "the queries")[2], "the width of the queries");
+    q = sum(r, q, slice(r, bias, 0, of_q, 0));
+    if (!by_heads) {
+      const int64_t of_v = static_extent(r, shape_of(r, v, "the values")[2], "the width of the values");
+      k = sum(r, k, slice(r, bias, of_q, 2 * of_q, 0));
+      v = sum(r, v, slice(r, bias, 2 * of_q, 2 * of_q + of_v, 0));
+    }
+  }
+  Value* mask = r.node.input(5);
+  if (Value* padding = r.node.input(4)) mask = sum(r, padding_mask(r, padding, q), mask);
+  Attributes a = attention_attributes(r, heads, heads);
+  if (by_heads) {
+    if (r.node.input(6)) r.fail("a past of keys that are given by heads is not supported");
+    q = r.before("Reshape", {q, r.constant({0, 0, heads, -1}, "heads")});
+    a.erase("q_num_heads");
+    a.erase("kv_num_heads");
+    a.set("positions_first", std::vector<int64_t>{1, 0, 0, 1});
+  }
+  std::vector<Value*> in{q, k, v, mask, r.node.input(6), r.node.input(7)};
+  become(r, "Attention", in, a, 3);
+  if (!by_heads) return;
+  const auto [y, flat] = r.divert(0);
+  r.then("Reshape", {y, r.constant({0, 0, -1}, "joined")}, flat);
+}
+
+// One input for queries, keys and values, projected here.
+void contrib_attention(Rewrite& r) {
+  const int64_t heads = heads_of(r, "num_heads");
+  Value *x = r.node.input(0), *weights = r.node.input(1), *past = r.node.input(4);
+  if (!x || !weights) r.fail("an input is missing");
+  if (r.node.input(6) || r.node.attributes.integer("past_present_share_buffer", 0) ||
+      r.node.attributes.integer("do_rotary", 0))
+    r.fail("shared buffers and rotation inside are not supported");
+  const int64_t width =
+      static_extent(r, shape_of(r, weights, "the weights").back(), "the width of the weights");
+  std::vector<int64_t> sizes = r.node.attributes.integers("qkv_hidden_sizes");
+  if (sizes.empty()) sizes = {width / 3, width / 3, width / 3};
+  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != width)
+    r.fail("qkv_hidden_sizes are not those of the weights");
+  Value* all = sum(r, r.before("MatMul", {x, weights}), r.node.input(2));
+  Value *q = slice(r, all, 0, sizes[0], 2), *k = slice(r, all, sizes[0], sizes[0] + sizes[1], 2),
+        *v = slice(r, all, sizes[0] + sizes[1], width, 2);
+  Value* mask = r.node.input(5);
+  Value* valid = nullptr;
+  if (Value* index = r.node.input(3)) {
+    const Shape& s = shape_of(r, index, "mask_index");
+    if (s.size() == 1) {
+      if (!(s[0] == shape_of(r, x, "the input")[0]) || past || r.node.attributes.integer("unidirectional", 0))
+        r.fail("mask_index with starts and ends, a past or unidirectional is not supported");
+      valid = cast(r, index, DType::kI64);
+    } else {
+      mask = sum(r, padding_mask(r, index, x), mask);
+    }
+  }
+  const Attributes a = attention_attributes(r, heads, heads);
+  std::vector<Value*> in{q, k, v, mask, nullptr, nullptr, valid};
+  if (past)
+    for (int64_t i : {0, 1})
+      in[static_cast<size_t>(4 + i)] =
+          r.before("Gather", {past, r.constant(Tensor::scalar(i), "which")}, with({{"axis", int64_t{0}}}));
+  Value* present = wants(r.node, 1) ? r.node.outputs[1] : nullptr;
+  r.node.outputs.resize(1);
+  if (present) {
+    r.node.outputs.push_back(r.fresh("present_key"));
+    r.node.outputs.push_back(r.fresh("present_value"));
+  }
+  become(r, "Attention", in, a, 3);
+  if (!present) return;
+  std::vector<Value*> both;
+  for (size_t i : {1u, 2u}) {
+    both.push_back(r.fresh("present"));
+    r.then("Unsqueeze", {r.node.outputs[i], r.constant({0}, "axes")}, both.back());
+  }
+  r.then("Concat", both, present, with({{"axis", int64_t{0}}}));
+}
+
+// position_ids [batch, length], or one number to which positions are added.
+Value* positions_of(Rewrite& r, Value* ids, Value* x, int64_t length_axis) {
+  if (shape_of(r, ids, "position_ids").size() == 2) return ids;
+  Value* length = r.before("Shape", {x}, with({{"start", length_axis}, {"end", length_axis + 1}}));
+  Value* batch = r.before("Shape", {x}, with({{"start", int64_t{0}}, {"end", int64_t{1}}}));
+  Value* none = r.constant(std::vector<int64_t>{}, "scalar");
+  Value* range =
+      r.before("Range", {r.constant(Tensor::scalar(int64_t{0}), "zero"), r.before("Reshape", {length, none}),
+                         r.constant(Tensor::scalar(int64_t{1}), "one")});
+  Value* shape = r.before("Concat", {batch, length}, with({{"axis", int64_t{0}}}));
+  return r.before("Expand", {r.before("Add", {range, cast(r, ids, DType::kI64)}), shape});
+}
+void rotary(Rewrite& r) {
+  const Attributes& from = r.node.attributes;
+  Value *x = r.node.input(0), *ids = r.node.input(1), *cosines = r.node.input(2), *sines = r.node.input(3);
+  if (!x || !ids || !cosines || !sines) r.fail("an input is missing");
+  if (from.integer("is_packed_batching", 0) || from.real("scale", 1) != 1)
+    r.fail("packed batches and scales are not supported");
+  const Shape& s = shape_of(r, x, "the input");
+  Attributes a = with({{"interleaved", from.integer("interleaved", 0)},
+                       {"rotary_embedding_dim", from.integer("rotary_embedding_dim", 0)}});
+  if (s.size() == 3) {
+    int64_t heads = from.integer("num_heads", 0);
+    if (heads == 0) {
+      const int64_t half =
+          static_extent(r, shape_of(r, cosines, "the cosines").back(), "the number of angles");
+      heads = static_extent(r, s[2], "the width of the input") / std::max<int64_t>(2 * half, 1);
+    }
+    a.set("num_heads", heads);
+  }
+  Value* positions = positions_of(r, ids, x, s.size() == 3 ? 1 : 2);
+  become(r, "RotaryEmbedding", {x, cosines, sines, positions}, a);
+}
+
+// Only prompts: with a past, ONNX Runtime keeps sequences of different lengths in one buffer.
+void group_query_attention(Rewrite& r) {
+  const Attributes& from = r.node.attributes;
+  const int64_t heads = heads_of(r, "num_heads"), kv_heads = heads_of(r, "kv_num_heads");
+  Value *q = r.node.input(0), *k = r.node.input(1), *v = r.node.input(2), *cosines = r.node.input(7),
+        *sines = r.node.input(8);
+  if (!q) r.fail("an input is missing");
+  if (r.node.input(3) || r.node.input(4)) r.fail("a past is not supported");
+  if (r.node.input(11) || from.integer("smooth_softmax", 0)) r.fail("sinks of attention are not supported");
+  if (!k || !v) {
+    const int64_t width = static_extent(r, shape_of(r, q, "the queries").back(), "the width of the queries");
+    const int64_t head = width / (heads + 2 * kv_heads);
+    Value* all = q;
+    q = slice(r, all, 0, heads * head, 2);
+    k = slice(r, all, heads * head, (heads + kv_heads) * head, 2);
+    v = slice(r, all, (heads + kv_heads) * head, width, 2);
+  }
+  if (from.integer("do_rotary", 0)) {
+    if (!cosines || !sines) r.fail("the cosines and sines are missing");
+    Value* ids = r.node.input(9) ? r.node.input(9) : r.constant({0}, "start");
+    Value* positions = positions_of(r, ids, q, 1);
+    for (Value** x : {&q, &k}) {
+      const Attributes a = with({{"interleaved", from.integer("rotary_interleaved", 0)},
+                                 {"num_heads", x == &q ? heads : kv_heads}});
+      const int64_t head =
+          static_extent(r, shape_of(r, *x, "the queries").back(), "the width") / (x == &q ? heads : kv_heads);
+      Attributes full = a;
+      full.set("rotary_embedding_dim",
+               std::min(head, 2 * static_extent(r, shape_of(r, cosines, "the cosines").back(),
+                                                "the number of angles")));
+      *x = r.before("RotaryEmbedding", {*x, cosines, sines, positions}, full);
+    }
+  }
+  Attributes a = attention_attributes(r, heads, kv_heads);
+  a.set("is_causal", int64_t{1});
+  if (const int64_t window = from.integer("local_window_size", -1); window > 0)
+    a.set("left_window_size", window - 1);
+  become(r, "Attention", {q, k, v, r.node.input(10)}, a, 3);
+}
+
+// CausalConvWithState, ONNX's own since opset 27: a depthwise convolution behind the last inputs of the call
+// before.
+void causal_conv(Rewrite& r) {
+  Value *x = r.node.input(0), *weights = r.node.input(1), *past = r.node.input(3);
+  if (!x || !weights) r.fail("an input is missing");
+  const Shape& w = shape_of(r, weights, "the weights");
+  if (w.size() != 3) r.fail("the weights have not three axes");
+  const int64_t channels = static_extent(r, w[0], "the number of channels"),
+                taps = static_extent(r, w[2], "the kernel");
+  if (taps < 1) r.fail("the kernel has no taps");
+  const std::string activation = r.node.attributes.text("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    r.fail(fmt::format("activation {} is not supported", quoted(activation)));
+  Value* padded = past ? r.before("Concat", {past, x}, with({{"axis", int64_t{2}}}))
+                       : r.before("Pad", {x, r.constant({0, 0, taps - 1, 0, 0, 0}, "pads")});
+  Value* state = wants(r.node, 1) ? r.node.outputs[1] : nullptr;
+  std::vector<Value*> in{padded, weights};
+  if (Value* bias = r.node.input(2)) in.push_back(bias);
+  r.node.outputs.resize(1);
+  become(r, "Conv", in, with({{"group", channels}}));
+  if (activation != "none") {
+    const auto [sum, y] = r.divert(0);
+    r.then("Swish", {sum}, y);
+  }
+  if (state)
+    r.then("Slice",
+           {padded, r.constant({taps == 1 ? INT64_MAX : 1 - taps}, "first"), r.constant({INT64_MAX}, "last"),
+            r.constant({2}, "axis")},
+           state);
+}
+
+struct Row {
+  const char* op;
+  void (*rewrite)(Rewrite&);
+};
+const Row kRows[] = {
+    {"Attention", contrib_attention},
+    {"BiasGelu", bias_gelu},
+    {"CausalConvWithState", causal_conv},
+    {"EmbedLayerNormalization", embed_layer_norm},
+    {"FastGelu", fast_gelu},
+    {"FusedConv", fused_conv},
+    {"FusedGemm", fused_gemm},
+    {"FusedMatMul", fused_matmul},
+    {"Gelu", gelu},
+    {"GroupQueryAttention", group_query_attention},
+    {"MultiHeadAttention", multi_head_attention},
+    {"QuickGelu", quick_gelu},
+    {"RotaryEmbedding", rotary},
+    {"SimplifiedLayerNormalization", simplified_norm},
+    {"SkipLayerNormalization", skip_layer_norm},
+    {"SkipSimplifiedLayerNormalization", skip_simplified_norm},
+};
+
+}  // namespace
+
+bool lower_contrib(Rewrite& r) {
+  for (const Row& row : kRows)
+    if (r.node.op == row.op) return row.rewrite(r), true;
+  return false;
+}
+
+}  // namespace sinter
