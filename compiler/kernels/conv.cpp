@@ -163,13 +163,13 @@ void emit(LayerWriter& w) {
       const std::string ix = first == "0" ? position : fmt::format("{} + {}", position, first);
       const std::string run = edge ? fmt::format("({} - {}) * {}", end, first, g.group_in)
                                    : std::to_string(rows.kernel() * g.group_in);
-      w.out.line("mac(sum, {} + {}, {}, wp + {} * ({} * kVectors * kLanes), {});", x, rows.input_offset(ix),
-                 step, rows.tap(first), g.group_in, run);
+      w.out.line("{}(sum, {} + {}, {}, wp + {} * ({} * kVectors * kLanes), {});", mac_word(w.target), x,
+                 rows.input_offset(ix), step, rows.tap(first), g.group_in, run);
     } else {
       w.out.line("for (std::int64_t kw = {}; kw < {}; ++kw) {{", first, end);
       const std::string ix = fmt::format("{} + kw * {}", position, rows.dilation());
-      w.out.line("mac(sum, {} + {}{}, {}, wp + {} * ({} * kVectors * kLanes), {});", x, rows.input_offset(ix),
-                 shift, step, rows.tap("kw"), g.group_in, g.group_in);
+      w.out.line("{}(sum, {} + {}{}, {}, wp + {} * ({} * kVectors * kLanes), {});", mac_word(w.target), x,
+                 rows.input_offset(ix), shift, step, rows.tap("kw"), g.group_in, g.group_in);
       w.out.line("}}");
     }
     rows.close_taps(w.out);

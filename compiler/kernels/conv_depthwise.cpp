@@ -59,26 +59,33 @@ void emit(LayerWriter& w) {
   if (!keep_inputs) tile = w.target.registers == 32 ? 8 : 4;
 
   Rows(rows).open();
-  w.out.line("const auto channels = [&](std::int64_t c, auto last) __attribute__((always_inline)) {{");
-  w.out.line("constexpr int lanes = last.value;");
-  w.out.line("const f32v b = load({} + c);", biases);
-  auto store_pixels = [&] {
+  // Pixels outside, channels inside: a tile's inputs are a few whole runs of memory, read once.
+  auto open_pixels = [&](const std::string& name, const std::string& parameters, const std::string& count) {
+    w.out.line("[[maybe_unused]] const auto {} = [&]({}) __attribute__((always_inline)) {{", name,
+               parameters);
+    w.out.line("constexpr int kPixels = {};", count);
+    w.out.line("const auto vector = [&](std::int64_t c, auto last) __attribute__((always_inline)) {{");
+    w.out.line("constexpr int lanes = last.value;");
+    w.out.line("f32v sum[kPixels];");
+    w.out.line("SINTER_UNROLL");
+    w.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = load({} + c);", biases);
+    rows.open_taps(w.out);
+  };
+  auto close_pixels = [&] {
+    rows.close_taps(w.out);
     w.out.line("SINTER_UNROLL");
     w.out.line("for (int t = 0; t < kPixels; ++t) {{");
     const std::string value = epilogue.vector("sum[t]", rows.index("ox + t", "c"), "lanes", w.out);
     w.out.line("store_lanes({} + {} + c, {}, lanes);", y, rows.output_offset("ox + t"), value);
     w.out.line("}}");
+    w.out.put("};");
+    const int64_t full = channels / lanes;
+    if (full > 0)
+      w.out.line("for (std::int64_t c = 0; c < {}; c += kLanes) vector(c, Int<kLanes>());", full * lanes);
+    if (channels % lanes) w.out.line("vector({}, Int<{}>());", full * lanes, channels % lanes);
+    w.out.put("};");
   };
-  auto start = [&](const std::string& name, const std::string& parameters) {
-    w.out.line("const auto {} = [&](auto pixels, std::int64_t ox{}) __attribute__((always_inline)) {{", name,
-               parameters);
-    w.out.line("constexpr int kPixels = pixels.value;");
-    w.out.line("f32v sum[kPixels];");
-    w.out.line("SINTER_UNROLL");
-    w.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = b;");
-    rows.open_taps(w.out);
-  };
-  start("tile", "");
+  open_pixels("tile", "auto pixels, std::int64_t ox", "pixels.value");
   w.out.line("const float* const from = {} + {} + c;", x, rows.input_offset(rows.position("ox")));
   w.out.line("const float* const wk = {} + {} * {} + c;", weights, rows.tap("0"), padded);
   if (keep_inputs) {
@@ -96,38 +103,58 @@ void emit(LayerWriter& w) {
   else
     w.out.line(
         "for (int t = 0; t < kPixels; ++t) sum[t] = fma(load_lanes(from + (t * {} + kw * {}) * {}, lanes), "
-        "k, sum[t]);",
+        "k, "
+        "sum[t]);",
         stride, dilation, channels);
   w.out.line("}}");
-  rows.close_taps(w.out);
-  store_pixels();
-  w.out.put("};");
+  close_pixels();
   const std::string begin = w.dim(rows.interior_begin()), end = w.dim(rows.interior_end()),
                     width = w.dim(rows.out_width());
   const Dim interior = rows.interior_end() - rows.interior_begin();
   if (begin == "0" && end == width) {
     emit_tiles(w, "0", end, interior, static_cast<int>(tile), "ox", "tile(Int<{T}>(), {x});");
   } else {
-    start("edge", ", std::int64_t first, std::int64_t end");
-    w.out.line("for (std::int64_t kw = first; kw < end; ++kw)");
+    // Where the extents are known, so are the taps of every edge.
+    const bool known = rows.interior_begin().is_static() && rows.interior_end().is_static() &&
+                       rows.out_width().is_static() && rows.pad().is_static() && rows.width().is_static() &&
+                       rows.interior_begin().value() <= 4 &&
+                       rows.out_width().value() - rows.interior_end().value() <= 4;
+    open_pixels("edge", "std::int64_t ox, auto first, auto behind", "1");
+    if (known) {
+      w.out.line("SINTER_UNROLL");
+      w.out.line("for (std::int64_t kw = 0; kw < {}; ++kw)", kernel);
+      w.out.line("  if (kw >= first && kw < behind)");
+    } else {
+      w.out.line("for (std::int64_t kw = first; kw < behind; ++kw)");
+    }
     w.out.line("  sum[0] = fma(load_lanes({} + {} + c, lanes), load({} + {} * {} + c), sum[0]);", x,
                rows.input_offset(fmt::format("{} + kw * {}", rows.position("ox"), dilation)), weights,
                rows.tap("kw"), padded);
-    rows.close_taps(w.out);
-    store_pixels();
-    w.out.put("};");
-    const std::string call =
-        fmt::format("edge(Int<1>(), ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
-    w.out.line("std::int64_t ox = 0;");
-    if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, call);
-    emit_tiles(w, "ox", end, interior, static_cast<int>(tile), "ox", "tile(Int<{T}>(), {x});");
-    if (end != width) w.out.line("for (; ox < {}; ++ox) {}", width, call);
+    close_pixels();
+    auto edges = [&](const Dim& from, const Dim& to) {
+      if (!known) {
+        w.out.line("for (; ox < {}; ++ox) edge(ox, {}, {});", w.dim(to), rows.first_tap("ox"),
+                   rows.last_tap("ox"));
+        return;
+      }
+      for (int64_t ox = from.value(); ox < to.value(); ++ox) {
+        const int64_t at = ox * stride - rows.pad().value();
+        const int64_t first = at < 0 ? (-at + dilation - 1) / dilation : 0;
+        const int64_t room = rows.width().value() - at;
+        const int64_t behind = room <= 0 ? 0 : std::min(kernel, (room + dilation - 1) / dilation);
+        w.out.line("edge({}, Int<{}>(), Int<{}>());", ox, first, behind);
+      }
+    };
+    if (!known) w.out.line("std::int64_t ox = 0;");
+    if (begin != "0") edges(Dim(0), rows.interior_begin());
+    if (!known || !interior.is(0)) {
+      if (known) w.out.line("{{");
+      emit_tiles(w, known ? begin : "ox", end, interior, static_cast<int>(tile), "ox",
+                 "tile(Int<{T}>(), {x});");
+      if (known) w.out.line("}}");
+    }
+    if (end != width) edges(rows.interior_end(), rows.out_width());
   }
-  w.out.put("};");
-  const int64_t full = channels / lanes;
-  if (full > 0)
-    w.out.line("for (std::int64_t c = 0; c < {}; c += kLanes) channels(c, Int<kLanes>());", full * lanes);
-  if (channels % lanes) w.out.line("channels({}, Int<{}>());", full * lanes, channels % lanes);
   Rows(rows).close();
 }
 

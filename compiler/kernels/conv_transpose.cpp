@@ -170,9 +170,9 @@ class Writer {
                                      ? std::to_string(t.kernel)
                                      : fmt::format("({} * {} + {})", tap, window_.kernel[row], t.kernel);
       const std::string call = fmt::format(
-          "mac(sum, {} + ({} * {} + {}) * {}{}, {}, wp + {} * ({} * kVectors * kLanes), {});", x_, at, width,
-          position, in_channels_, groups_ > 1 ? fmt::format(" + g * {}", group_in_) : "", in_channels_,
-          number, group_in_, group_in_);
+          "{}(sum, {} + ({} * {} + {}) * {}{}, {}, wp + {} * ({} * kVectors * kLanes), {});",
+          mac_word(w_.target), x_, at, width, position, in_channels_,
+          groups_ > 1 ? fmt::format(" + g * {}", group_in_) : "", in_channels_, number, group_in_, group_in_);
       if (edge)
         w_.out.line("if ({0} >= 0 && {0} < {1}) {2}", position, width, call);
       else

@@ -179,7 +179,7 @@ class Writer {
     else if (one_row && bias_.empty())
       w_.out.line("mac_row(sum, {}, {}, {});", a_, panel_text, k);
     else
-      w_.out.line("mac(sum, {} + i * {}, {}, {}, {});", a_, k, k, panel_text, k);
+      w_.out.line("{}(sum, {} + i * {}, {}, {}, {});", mac_word(w_.target), a_, k, k, panel_text, k);
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int t = 0; t < kRows; ++t) {{");
     w_.out.line("SINTER_UNROLL");

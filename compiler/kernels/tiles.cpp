@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "targets/machine.h"
+
 namespace sinter {
 
 Panels panels_of(const Target& t, int64_t channels, int64_t pixels) {
@@ -76,5 +78,7 @@ void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::st
     w.out.line("panel(Int<{}>(), Int<{}>(), {}{}, {} + {});", p.rest, p.tail, plus, p.full * width, weights,
                p.full * k_count * width);
 }
+
+std::string mac_word(const Target& t) { return machine_of(t).in_order ? "mac_in_order" : "mac"; }
 
 }  // namespace sinter

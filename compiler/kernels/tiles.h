@@ -45,4 +45,7 @@ void emit_tiles(LayerWriter& w, const std::string& first, const std::string& end
 void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::string& weights,
                  const std::string& base_channel = "0");
 
+// The word of mac.h for the target's pipeline: "mac" or "mac_in_order".
+std::string mac_word(const Target&);
+
 }  // namespace sinter

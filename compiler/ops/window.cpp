@@ -236,4 +236,18 @@ Tensor as_node_layout(const Attributes& a, const Tensor& t) {
   return t.transposed(perm);
 }
 
+bool may_use_winograd(const Node& n) {
+  if (std::string_view(n.op->name) != "Conv" || n.op->domain[0] != 0 || !is_channels_last(n.attributes))
+    return false;
+  const Value& w = *n.inputs[1];
+  if (n.inputs[0]->type.dtype != DType::kF32 || n.outputs[0]->type.dtype != DType::kF32 || !w.data)
+    return false;
+  if (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data) return false;
+  if (n.attributes.integer("group", 1) != 1 || w.data->rank() != 4) return false;
+  const Window window = window_of(n);
+  for (size_t a = 0; a < 2; ++a)
+    if (window.kernel[a] != 3 || window.strides[a] != 1 || window.dilations[a] != 1) return false;
+  return true;
+}
+
 }  // namespace sinter

@@ -65,7 +65,11 @@ const std::vector<Pass>& all_passes() {
        "behind fuse_epilogue, which saves a whole pass over memory", fuse_elementwise},
       {"simplify_expr",
        "Recognises activations written out as arithmetic, and folds constants in expressions.",
-       "last: whole expressions are in one place only now", simplify_expr},
+       "behind the fusions: whole expressions are in one place only now", simplify_expr},
+      {"allow_winograd",
+       "Marks the 3x3 convolutions whose sums may be rearranged; never with --exact. Kernels choose by "
+       "target.",
+       "last: nothing reads the mark but kernels", allow_winograd},
   };
   return table;
 }

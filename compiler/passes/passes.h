@@ -21,6 +21,7 @@ bool sink_reshapes(Graph&, const PassOptions&);
 bool fuse_epilogue(Graph&, const PassOptions&);
 bool fuse_elementwise(Graph&, const PassOptions&);
 bool simplify_expr(Graph&, const PassOptions&);
+bool allow_winograd(Graph&, const PassOptions&);
 
 // Lowers a classification loss; false for other nodes. See lower_losses.cpp.
 bool lower_loss(Graph&, Node*);

@@ -97,7 +97,8 @@ SINTER_INLINE void fold(Tile<OB, 1> (&part)[N]) {
 }
 
 #if defined(SINTER_ISA_NEON)
-// One value of k out of four whose x values sit in the lanes of xv.
+// One value of k out of four whose x values sit in the lanes of xv. The instruction by name: from the
+// intrinsic g++ 12 makes three-address code and then some 30 moves for 80 of them.
 template <int OB, int T, int Lane>
 SINTER_INLINE void mac_lane(Tile<OB, T>& acc, const float32x4_t (&xv)[T], const float* w) {
   float32x4_t wv[OB];
@@ -106,7 +107,8 @@ SINTER_INLINE void mac_lane(Tile<OB, T>& acc, const float32x4_t (&xv)[T], const 
   SINTER_UNROLL
   for (int t = 0; t < T; t++) {
     SINTER_UNROLL
-    for (int o = 0; o < OB; o++) acc.a[t][o] = (f32v)vfmaq_laneq_f32(ps(acc.a[t][o]), wv[o], xv[t], Lane);
+    for (int o = 0; o < OB; o++)
+      __asm__("fmla %0.4s, %1.4s, %2.s[%3]" : "+w"(acc.a[t][o]) : "w"(wv[o]), "w"(xv[t]), "i"(Lane));
   }
 }
 #endif
@@ -142,6 +144,126 @@ SINTER_INLINE void mac(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_st
 #endif
   mac_strided(acc, x, pixel_stride, 1, w, k);
 }
+
+#if defined(SINTER_ISA_NEON)
+namespace detail {
+template <class F, int... I>
+SINTER_INLINE void each(F f, std::integer_sequence<int, I...>) {
+  (f(std::integral_constant<int, I>()), ...);
+}
+typedef std::uint64_t half_vector __attribute__((may_alias, aligned(4)));
+
+// The two halves of a vector's load, and their union. Statements that keep their order.
+SINTER_INLINE float32x4_t load_low(const float* p) {
+  float32x4_t v;
+  __asm__ volatile("ldr %d0, %1" : "=w"(v) : "m"(*reinterpret_cast<const half_vector*>(p)));
+  return v;
+}
+SINTER_INLINE std::uint64_t load_high(const float* p) {
+  std::uint64_t h;
+  __asm__ volatile("ldr %0, %1" : "=r"(h) : "m"(*reinterpret_cast<const half_vector*>(p + 2)));
+  return h;
+}
+SINTER_INLINE float32x4_t with_high(float32x4_t v, std::uint64_t h) {
+  __asm__ volatile("ins %0.d[1], %1" : "+w"(v) : "r"(h));
+  return v;
+}
+
+// Four values of k, whose operands are in the registers; loads those of the next four where there are any.
+template <bool Last, int OB, int T>
+SINTER_INLINE void mac_group(Tile<OB, T>& acc, float32x4_t (&wv)[OB], std::uint64_t (&wh)[OB],
+                             float32x4_t (&xv)[T], std::uint64_t (&xh)[T], const float* x,
+                             std::ptrdiff_t pixel_stride, const float* w) {
+  each(
+      [&](auto step) __attribute__((always_inline)) {
+        constexpr int kLane = step.value / OB, kOut = step.value % OB, kBefore = kOut > 0 ? kOut - 1 : OB - 1;
+        constexpr bool kFirstStep = step.value == 0, kLastStep = step.value == 4 * OB - 1;
+        constexpr bool kLoadsW = !Last || kLane < 3;
+        const float* const next = w + ((kLane + 1) * OB + kOut) * kLanes;
+        each(
+            [&](auto pixel) __attribute__((always_inline)) {
+              constexpr int kPixel = pixel.value;
+              __asm__ volatile("fmla %0.4s, %1.4s, %2.s[%3]"
+                               : "+w"(acc.a[kPixel][kOut])
+                               : "w"(wv[kOut]), "w"(xv[kPixel]), "i"(kLane));
+              if constexpr (kPixel == 0 && kLoadsW) wh[kOut] = load_high(next);
+              if constexpr (kLastStep && !Last) {
+                // Each pixel's values are used up now.
+                xh[kPixel] = load_high(x + 4 + kPixel * pixel_stride);
+                if constexpr (kPixel == 1) wv[kBefore] = with_high(wv[kBefore], wh[kBefore]);
+                if constexpr (kPixel >= 1) xv[kPixel - 1] = load_low(x + 4 + (kPixel - 1) * pixel_stride);
+                if constexpr (kPixel >= 4) xv[kPixel - 4] = with_high(xv[kPixel - 4], xh[kPixel - 4]);
+              }
+              // The upper halves that are still missing: lanes 0 and 1 do without.
+              if constexpr (kFirstStep && kPixel < 2) {
+                constexpr int kAt = T - 4 + 2 * kPixel;
+                xv[kAt] = with_high(xv[kAt], xh[kAt]);
+                xv[kAt + 1] = with_high(xv[kAt + 1], xh[kAt + 1]);
+              }
+            },
+            std::make_integer_sequence<int, T>());
+        if constexpr (kLoadsW) wv[kOut] = load_low(next);
+        if constexpr (kLastStep && !Last)
+          xv[T - 1] = load_low(x + 4 + (T - 1) * pixel_stride);
+        else if constexpr (!kLastStep && (kLoadsW || kOut == 0))
+          wv[kBefore] = with_high(wv[kBefore], wh[kBefore]);
+      },
+      std::make_integer_sequence<int, 4 * OB>());
+}
+}  // namespace detail
+
+// mac for cores that execute in order (Cortex-A53, A55), same sums. There a 128-bit load keeps multiply-adds
+// waiting for two cycles, a 64-bit one for one, and an integer load for none; so a vector comes as a 64-bit
+// load, an integer load beside a multiply-add and an insertion beside the next load. Single instructions
+// written out in the order in which they are to be issued; each operand is loaded again right after its last
+// use, so that no register is spent on waiting.
+template <int OB, int T>
+SINTER_INLINE void mac_in_order(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w,
+                                std::ptrdiff_t k) {
+  if constexpr (OB >= 2 && T >= 4 && OB * T + OB + T <= 32) {
+    if (k >= 8) {
+      float32x4_t wv[OB], xv[T];
+      std::uint64_t wh[OB], xh[T];
+      const auto each_w = std::make_integer_sequence<int, OB>();
+      const auto each_x = std::make_integer_sequence<int, T>();
+      detail::each(
+          [&](auto o)
+              __attribute__((always_inline)) { wh[o.value] = detail::load_high(w + o.value * kLanes); },
+          each_w);
+      detail::each(
+          [&](auto o)
+              __attribute__((always_inline)) { wv[o.value] = detail::load_low(w + o.value * kLanes); },
+          each_w);
+      detail::each(
+          [&](auto t)
+              __attribute__((always_inline)) { xh[t.value] = detail::load_high(x + t.value * pixel_stride); },
+          each_x);
+      detail::each(
+          [&](auto t)
+              __attribute__((always_inline)) { xv[t.value] = detail::load_low(x + t.value * pixel_stride); },
+          each_x);
+      detail::each(
+          [&](auto o)
+              __attribute__((always_inline)) { wv[o.value] = detail::with_high(wv[o.value], wh[o.value]); },
+          each_w);
+      detail::each(
+          [&](auto t)
+              __attribute__((always_inline)) { xv[t.value] = detail::with_high(xv[t.value], xh[t.value]); },
+          each_x);
+      for (; k >= 8; k -= 4) {
+        detail::mac_group<false>(acc, wv, wh, xv, xh, x, pixel_stride, w);
+        x += 4;
+        w += 4 * OB * kLanes;
+      }
+      detail::mac_group<true>(acc, wv, wh, xv, xh, x, pixel_stride, w);
+      x += 4;
+      w += 4 * OB * kLanes;
+      k -= 4;
+    }
+  }
+  mac(acc, x, pixel_stride, w, k);
+}
+#endif
 
 // The same for one pixel (GEMV): a single chain of dependent sums per vector would wait for each to finish,
 // so consecutive k go to different partial sums, added up at the end. The sum's order differs from mac's.

@@ -1,0 +1,415 @@
+// Winograd convolution: 3x3, stride 1, on channels-last floats, F(M x M, 3 x 3) with M = 2, 4 or 6 (the
+// transforms are in runtime/sinter/winograd.h).
+//
+// The picture's tiles are cut into groups whose transformed inputs (V) and sums (S) stay in the second-level
+// cache. For a group: all its inputs are transformed; then for each panel of output channels the sums at all
+// positions are made with the register tiles of mac.h, transformed back and finished by the epilogue while
+// they are near.
+//
+// Which M, and whether Winograd at all, is decided a layer at a time: by the modelled cycles (multiply-adds,
+// transforms, weights that stream in again for each group), and by the error that the layer's own weights
+// make on random inputs, which must stay below kMaxError. The pass allow_winograd marks the layers that may
+// be rearranged so (not with
+// --exact).
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "emit/epilogue.h"
+#include "kernels/tiles.h"
+#include "kernels/winograd.h"
+#include "ops/op.h"
+#include "ops/window.h"
+#include "targets/machine.h"
+
+namespace sinter {
+namespace {
+
+// Of the layer's largest output. F(4 x 4) makes some 1e-6, F(6 x 6) some 1e-5.
+constexpr double kMaxError = 3e-6;
+
+// G: the three weights of a row at N positions.
+std::vector<std::vector<double>> weight_transform(int m) {
+  if (m == 2) return {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
+  if (m == 4) {
+    std::vector<std::vector<double>> g{{1, 0, 0}};
+    for (const double p : {std::sqrt(0.5), -std::sqrt(0.5), std::sqrt(2), -std::sqrt(2)}) {
+      // 1 over the product of the distances to the other points.
+      const double scale = std::abs(p) < 1 ? -2. / 3 : 1. / 6;
+      g.push_back({scale, scale * p, scale * p * p});
+    }
+    g.push_back({0, 0, 1});
+    return g;
+  }
+  return {{1, 0, 0},
+          {-2. / 9, -2. / 9, -2. / 9},
+          {-2. / 9, 2. / 9, -2. / 9},
+          {1. / 90, 1. / 45, 2. / 45},
+          {1. / 90, -1. / 45, 2. / 45},
+          {32. / 45, 16. / 45, 8. / 45},
+          {32. / 45, -16. / 45, 8. / 45},
+          {0, 0, 1}};
+}
+// Bt and At, as the transforms of winograd.h compute them.
+std::vector<std::vector<float>> input_transform(int m) {
+  if (m == 2) return {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, -1, 0, 1}};
+  const float r = std::sqrt(0.5f), r2 = std::sqrt(2.0f);
+  if (m == 4)
+    return {{1, 0, -2.5f, 0, 1, 0},           {0, -2 * r, -2, r, 1, 0},         {0, 2 * r, -2, -r, 1, 0},
+            {0, -0.5f * r2, -0.5f, r2, 1, 0}, {0, 0.5f * r2, -0.5f, -r2, 1, 0}, {0, 1, 0, -2.5f, 0, 1}};
+  return {{1, 0, -5.25f, 0, 5.25f, 0, -1, 0},        {0, 1, 1, -4.25f, -4.25f, 1, 1, 0},
+          {0, -1, 1, 4.25f, -4.25f, -1, 1, 0},       {0, 0.5f, 0.25f, -2.5f, -1.25f, 2, 1, 0},
+          {0, -0.5f, 0.25f, 2.5f, -1.25f, -2, 1, 0}, {0, 2, 4, -2.5f, -5, 0.5f, 1, 0},
+          {0, -2, 4, 2.5f, -5, -0.5f, 1, 0},         {0, -1, 0, 5.25f, 0, -5.25f, 0, 1}};
+}
+std::vector<std::vector<float>> output_transform(int m) {
+  std::vector<std::vector<float>> a(static_cast<size_t>(m));
+  const float r = std::sqrt(0.5f);
+  const std::vector<float> points = m == 2   ? std::vector<float>{1, -1}
+                                    : m == 4 ? std::vector<float>{r, -r, 2 * r, -2 * r}
+                                             : std::vector<float>{1, -1, 2, -2, 0.5f, -0.5f};
+  for (int i = 0; i < m; ++i) {
+    auto& row = a[static_cast<size_t>(i)];
+    row.push_back(i == 0 ? 1.0f : 0.0f);
+    for (const float p : points) row.push_back(std::pow(p, static_cast<float>(i)));
+    row.push_back(i == m - 1 ? 1.0f : 0.0f);
+  }
+  return a;
+}
+
+struct Layer3x3 {
+  int64_t in, out;
+  const float* weight;  // [out][in][3][3]
+};
+Layer3x3 layer_of(const Node& n) {
+  const Tensor& w = *n.inputs[1]->data;
+  return {w.dim(1), w.dim(0), w.as<float>()};
+}
+
+// G g Gt of one pair of channels: N x N numbers.
+void transform_weight(const std::vector<std::vector<double>>& g, const float* w, double* to) {
+  const size_t n = g.size();
+  for (size_t i = 0; i < n; ++i) {
+    double row[3];
+    for (size_t c = 0; c < 3; ++c)
+      row[c] = g[i][0] * static_cast<double>(w[c]) + g[i][1] * static_cast<double>(w[3 + c]) +
+               g[i][2] * static_cast<double>(w[6 + c]);
+    for (size_t j = 0; j < n; ++j) to[i * n + j] = row[0] * g[j][0] + row[1] * g[j][1] + row[2] * g[j][2];
+  }
+}
+
+// a d at, N x N to rows(a) x rows(a), rounded to float at every step.
+std::vector<float> both_sides(const std::vector<std::vector<float>>& a, const std::vector<float>& d) {
+  const size_t n = a[0].size(), m = a.size();
+  std::vector<float> t(m * n), y(m * m);
+  for (size_t i = 0; i < m; ++i)
+    for (size_t j = 0; j < n; ++j)
+      for (size_t k = 0; k < n; ++k) t[i * n + j] += a[i][k] * d[k * n + j];
+  for (size_t i = 0; i < m; ++i)
+    for (size_t j = 0; j < m; ++j)
+      for (size_t k = 0; k < n; ++k) y[i * m + j] += t[i * n + k] * a[j][k];
+  return y;
+}
+
+}  // namespace
+
+double winograd_error(const Node& node, int m) {
+  const Layer3x3 l = layer_of(node);
+  const size_t n = static_cast<size_t>(m) + 2, outputs = static_cast<size_t>(m) * static_cast<size_t>(m);
+  const auto g = weight_transform(m);
+  const auto bt = input_transform(m), at = output_transform(m);
+  const int64_t step = std::max<int64_t>(1, l.out / 16);
+  std::mt19937 random(1);
+  double worst = 0, largest = 0;
+  std::vector<double> w(n * n);
+  for (int tile = 0; tile < 4; ++tile) {
+    std::vector<std::vector<float>> inputs, transformed;
+    for (int64_t c = 0; c < l.in; ++c) {
+      std::vector<float> d(n * n);
+      for (float& f : d) f = static_cast<float>(random()) / 2147483648.0f - 1.0f;
+      transformed.push_back(both_sides(bt, d));
+      inputs.push_back(std::move(d));
+    }
+    for (int64_t o = 0; o < l.out; o += step) {
+      std::vector<float> sums(n * n);
+      std::vector<double> exact(outputs);
+      for (int64_t c = 0; c < l.in; ++c) {
+        const float* k = l.weight + (o * l.in + c) * 9;
+        transform_weight(g, k, w.data());
+        const auto& v = transformed[static_cast<size_t>(c)];
+        const auto& d = inputs[static_cast<size_t>(c)];
+        for (size_t i = 0; i < n * n; ++i) sums[i] += v[i] * static_cast<float>(w[i]);
+        for (size_t i = 0; i < outputs; ++i)
+          for (size_t tap = 0; tap < 9; ++tap)
+            exact[i] += static_cast<double>(k[tap]) *
+                        static_cast<double>(d[(i / (n - 2) + tap / 3) * n + i % (n - 2) + tap % 3]);
+      }
+      const std::vector<float> y = both_sides(at, sums);
+      for (size_t i = 0; i < outputs; ++i) {
+        worst = std::max(worst, std::abs(static_cast<double>(y[i]) - exact[i]));
+        largest = std::max(largest, std::abs(exact[i]));
+      }
+    }
+  }
+  return largest > 0 ? worst / largest : 0;
+}
+
+namespace {
+
+// The work of one picture cut into tiles of M x M outputs.
+struct Choice {
+  int m = 0;
+  int64_t group = 0;  // tiles
+  double cycles = 0;
+  int64_t positions() const { return int64_t{m + 2} * (m + 2); }
+};
+
+int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+int64_t likely(const Dim& d) { return d.is_static() ? d.value() : std::min<int64_t>(d.hi(), 64); }
+
+int64_t pitch_of(const Layer3x3& l, const Target& t) { return round_up(l.in, t.lanes); }
+
+// Tiles of a group: V and one panel's sums in most of the second-level cache, the groups of equal size.
+int64_t group_of(const Layer3x3& l, const Target& t, int m, int64_t tiles, const Panels& panels) {
+  const int64_t positions = int64_t{m + 2} * (m + 2);
+  const int64_t each = positions * 4 * (pitch_of(l, t) + int64_t{panels.vectors} * t.lanes);
+  const int64_t most = std::max<int64_t>(machine_of(t).l2 * 8 / 10 / each, t.tile(panels.vectors));
+  const int64_t groups = (tiles + most - 1) / most;
+  return round_up((tiles + groups - 1) / groups, t.tile(panels.vectors));
+}
+
+Choice modelled(const Node& n, const Target& t, int m) {
+  const Layer3x3 l = layer_of(n);
+  const Machine machine = machine_of(t);
+  const Window w = window_of(n);
+  const int64_t tiles = ((likely(w.out[0]) + m - 1) / m) * ((likely(w.out[1]) + m - 1) / m);
+  const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
+  Choice c{m, group_of(l, t, m, tiles, panels), 0};
+  const double positions = static_cast<double>(c.positions()), side = m + 2;
+  const double in = std::ceil(static_cast<double>(l.in) / t.lanes),
+               out = std::ceil(static_cast<double>(l.out) / t.lanes);
+  const double groups = std::ceil(static_cast<double>(tiles) / static_cast<double>(c.group));
+  // A tile with few pixels has more loads beside its sums.
+  const double pixels = std::min<double>(static_cast<double>(tiles), t.tile(panels.vectors));
+  const double density = 1 + 0.3 * (1 / pixels + 1 / static_cast<double>(panels.vectors)) * 0.5;
+  const double sums =
+      positions * static_cast<double>(tiles) * static_cast<double>(l.in) * out * density / machine.fma;
+  const double weights = positions * static_cast<double>(l.in) * out * t.lanes * 4;
+  const double stream = weights * groups /
+                        (weights > static_cast<double>(machine.l2) ? machine.memory_bytes : machine.l2_bytes);
+  // Loads, stores and arithmetic of the two transforms.
+  const double transform = 4 * positions + 2 * side * 2 * side;
+  const double transforms = static_cast<double>(tiles) * (in + out * 0.9) * transform / machine.ops;
+  c.cycles = std::max(sums, stream) + 0.3 * std::min(sums, stream) + transforms;
+  return c;
+}
+
+double direct_cycles(const Node& n, const Target& t) {
+  const Layer3x3 l = layer_of(n);
+  const Machine machine = machine_of(t);
+  const Window w = window_of(n);
+  const double pixels = static_cast<double>(likely(w.out[0]) * likely(w.out[1]));
+  const double out = std::ceil(static_cast<double>(l.out) / t.lanes);
+  const double sums = 9 * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
+  const double weights = 9 * static_cast<double>(l.in) * out * t.lanes * 4;
+  const double stream =
+      weights / (weights > static_cast<double>(machine.l2) ? machine.memory_bytes : machine.l2_bytes);
+  return std::max(sums, stream) + 0.3 * std::min(sums, stream);
+}
+
+std::optional<Choice> choose(const Node& n, const Target& t) {
+  std::vector<Choice> choices;
+  for (const int m : {6, 4, 2})
+    if (m <= n.attributes.integer("winograd", 0)) choices.push_back(modelled(n, t, m));
+  std::sort(choices.begin(), choices.end(),
+            [](const Choice& a, const Choice& b) { return a.cycles < b.cycles; });
+  const double direct = direct_cycles(n, t);
+  for (const Choice& c : choices) {
+    if (c.cycles >= direct) break;
+    if (winograd_error(n, c.m) <= kMaxError) return c;
+  }
+  return std::nullopt;
+}
+
+bool accepts(const Node& n, const Target& t) {
+  if (n.attributes.integer("winograd", 0) < 2 || !may_use_winograd(n)) return false;
+  return (!n.epilogue || has_vector_text(*n.epilogue)) && choose(n, t).has_value();
+}
+
+class Writer {
+ public:
+  Writer(LayerWriter& w, const Choice& choice)
+      : w_(w),
+        n_(w.node),
+        l_(layer_of(n_)),
+        window_(window_of(n_)),
+        choice_(choice),
+        epilogue_(w, n_.outputs[0]->type.shape) {}
+
+  void emit() {
+    const int lanes = w_.target.lanes, m = choice_.m;
+    const Shape& out = n_.outputs[0]->type.shape;
+    tiles_y_ = ceildiv(window_.out[0], Dim(m));
+    tiles_x_ = ceildiv(window_.out[1], Dim(m));
+    panels_ = panels_of(w_.target, l_.out, choice_.group);
+    pitch_ = pitch_of(l_, w_.target);
+    // Planes are a line of the cache apart beyond their size, so that a tile's positions fall into different
+    // sets.
+    plane_ = choice_.group * pitch_ + 16;
+    sum_plane_ = choice_.group * panels_.vectors * lanes + 16;
+    w_.include("sinter/winograd.h");
+    w_.include("sinter/dims.h");
+    w_.flops(product(out) * Dim(18 * l_.in));
+    w_.summary(
+        fmt::format("Conv 3x3 by Winograd F({}x{}, 3x3), {} -> {} channels, groups of {} tiles, error {:.1g} "
+                    "of the largest{}",
+                    m, m, l_.in, l_.out, choice_.group, winograd_error(n_, m), epilogue_.summary()));
+    x_ = w_.input(0);
+    weights_ = w_.weights("w", pack(),
+                          fmt::format("[{} channels][{} positions][{}], in panels of {}", l_.out,
+                                      choice_.positions(), l_.in, panels_.vectors * lanes));
+    if (n_.anchor_inputs > 2 && n_.inputs[2]) {
+      std::vector<float> bias(static_cast<size_t>(round_up(l_.out, lanes)));
+      std::copy_n(n_.inputs[2]->data->as<float>(), l_.out, bias.begin());
+      bias_ = w_.weights("bias", bias, fmt::format("[{}]", l_.out));
+    }
+    y_ = w_.output(0);
+    v_ = w_.scratch("v", "float", choice_.positions() * plane_);
+    sums_ = w_.scratch("s", "float", choice_.positions() * sum_plane_);
+    body();
+  }
+
+ private:
+  std::vector<float> pack() const {
+    const auto g = weight_transform(choice_.m);
+    const int64_t positions = choice_.positions();
+    std::vector<float> u(static_cast<size_t>(positions * l_.in * l_.out));
+    std::vector<double> one(static_cast<size_t>(positions));
+    for (int64_t o = 0; o < l_.out; ++o)
+      for (int64_t c = 0; c < l_.in; ++c) {
+        transform_weight(g, l_.weight + (o * l_.in + c) * 9, one.data());
+        for (int64_t k = 0; k < positions; ++k)
+          u[static_cast<size_t>((k * l_.in + c) * l_.out + o)] =
+              static_cast<float>(one[static_cast<size_t>(k)]);
+      }
+    return pack_panels(panels_, w_.target.lanes, l_.out, positions * l_.in,
+                       [&](int64_t k, int64_t o) { return u[static_cast<size_t>(k * l_.out + o)]; });
+  }
+
+  void body() {
+    const int m = choice_.m;
+    const Dim batch = n_.inputs[0]->type.shape[0];
+    const std::string tiles = w_.dim(tiles_y_ * tiles_x_), columns = w_.dim(tiles_x_);
+    const std::string height = w_.dim(window_.in[0]), width = w_.dim(window_.in[1]);
+    if (!batch.is(1)) w_.out.line("for (std::int64_t n = 0; n < {}; ++n) {{", w_.dim(batch));
+    w_.out.line("for (std::int64_t first = 0; first < {}; first += {}) {{", tiles, choice_.group);
+    w_.out.line("const std::int64_t count = sinter::min_of(std::int64_t{{{}}}, {} - first);", choice_.group,
+                tiles);
+    w_.out.line("// the group's inputs, a run of tiles in a row at a time");
+    w_.out.line("for (std::int64_t t = 0; t < count;) {{");
+    w_.out.line("const std::int64_t ty = (first + t) / {0}, tx = (first + t) % {0};", columns);
+    w_.out.line("const std::int64_t run = sinter::min_of(count - t, {} - tx);", columns);
+    w_.out.line("winograd_input<{}>({}, {}, {}, {}, ty * {} - {}, tx * {} - {}, run, {} + t * {}, {}, {});",
+                m, batch.is(1) ? x_ : fmt::format("{} + n * {} * {} * {}", x_, height, width, l_.in), height,
+                width, l_.in, m, w_.dim(window_.pads_begin[0]), m, w_.dim(window_.pads_begin[1]), v_, pitch_,
+                plane_, pitch_);
+    w_.out.line("t += run;");
+    w_.out.line("}}");
+    w_.out.line(
+        "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their "
+        "weights");
+    w_.out.line(
+        "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
+        "__attribute__((always_inline)) {{");
+    w_.out.line("constexpr int kVectors = vectors.value;");
+    products();
+    outputs(columns);
+    w_.out.put("};");
+    emit_panels(w_, panels_, choice_.positions() * l_.in, weights_);
+    w_.out.line("}}");
+    if (!batch.is(1)) w_.out.line("}}");
+  }
+
+  // The sums over input channels at every position.
+  void products() {
+    w_.out.line("for (std::int64_t k = 0; k < {}; ++k) {{", choice_.positions());
+    w_.out.line("const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {{");
+    w_.out.line("constexpr int kPixels = pixels.value;");
+    w_.out.line("Tile<kVectors, kPixels> sum;");
+    w_.out.line("tile_bias(sum, static_cast<const float*>(nullptr));");
+    w_.out.line("{}(sum, {} + k * {} + t * {}, {}, wp + k * ({} * kVectors * kLanes), {});",
+                mac_word(w_.target), v_, plane_, pitch_, pitch_, l_.in, l_.in);
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int i = 0; i < kPixels; ++i) {{");
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int o = 0; o < kVectors; ++o)");
+    w_.out.line("  store({} + k * {} + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);", sums_,
+                sum_plane_);
+    w_.out.line("}}");
+    w_.out.put("};");
+    const int size = w_.target.tile(panels_.vectors);
+    const Dim tiles = tiles_y_ * tiles_x_;
+    w_.out.line("std::int64_t t = 0;");
+    w_.out.line("for (; t + {0} <= count; t += {0}) tile(Int<{0}>(), t);", size);
+    if (tiles.is_static()) {
+      const int64_t rest = tiles.value() % choice_.group % size;
+      if (rest > 0) w_.out.line("if (t < count) tile(Int<{}>(), t);", rest);
+    } else {
+      for (int s = size / 2; s >= 1; s /= 2)
+        w_.out.line("for (; t + {0} <= count; t += {0}) tile(Int<{0}>(), t);", s);
+    }
+    w_.out.line("}}");
+  }
+
+  void outputs(const std::string& columns) {
+    const int m = choice_.m;
+    const std::string height = w_.dim(window_.out[0]), width = w_.dim(window_.out[1]);
+    const bool batched = !n_.inputs[0]->type.shape[0].is(1);
+    w_.out.line("for (std::int64_t t = 0; t < count; ++t) {{");
+    w_.out.line("const std::int64_t oy = (first + t) / {0} * {1}, ox = (first + t) % {0} * {1};", columns, m);
+    w_.out.line("const auto finish = [&](std::int64_t o, auto valid) __attribute__((always_inline)) {{");
+    w_.out.line("constexpr int lanes = valid.value;");
+    w_.out.line("const std::int64_t oc = c + o * kLanes;");
+    if (!bias_.empty()) w_.out.line("const f32v b = load({} + oc);", bias_);
+    w_.out.line(
+        "winograd_output<{}>({} + t * (kVectors * kLanes) + o * kLanes, {}, {} - oy, "
+        "sinter::min_of(std::int64_t{{{}}}, {} - ox), [&](int i, int j, f32v sum) "
+        "__attribute__((always_inline)) {{",
+        m, sums_, sum_plane_, height, m, width);
+    const std::string value =
+        epilogue_.vector(bias_.empty() ? "sum" : "add(sum, b)",
+                         {batched ? "n" : "0", "(oy + i)", "(ox + j)", "oc"}, "lanes", w_.out);
+    w_.out.line("store_lanes({} + (({}oy + i) * {} + ox + j) * {} + oc, {}, lanes);", y_,
+                batched ? fmt::format("n * {} + ", height) : "", width, l_.out, value);
+    w_.out.line("}});");
+    w_.out.put("};");
+    w_.out.line("constexpr int kFull = last.value == kLanes ? kVectors : kVectors - 1;");
+    w_.out.line("for (std::int64_t o = 0; o < kFull; ++o) finish(o, Int<kLanes>());");
+    w_.out.line("if constexpr (kFull < kVectors) finish(kFull, last);");
+    w_.out.line("}}");
+  }
+
+  LayerWriter& w_;
+  const Node& n_;
+  Layer3x3 l_;
+  Window window_;
+  Choice choice_;
+  Epilogue epilogue_;
+  Panels panels_;
+  Dim tiles_y_, tiles_x_;
+  int64_t pitch_ = 0, plane_ = 0, sum_plane_ = 0;
+  std::string x_, y_, v_, sums_, weights_, bias_;
+};
+
+void emit(LayerWriter& w) { Writer(w, *choose(w.node, w.target)).emit(); }
+
+}  // namespace
+
+const std::vector<Kernel>& kernels_conv_winograd() {
+  static const std::vector<Kernel> table = {
+      {"conv_winograd", "3x3 convolution of stride 1 on channels-last floats, by Winograd's filtering",
+       accepts, emit}};
+  return table;
+}
+
+}  // namespace sinter

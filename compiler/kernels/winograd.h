@@ -1,0 +1,11 @@
+// Winograd convolution: what it costs in precision.
+#pragma once
+#include "ir/graph.h"
+
+namespace sinter {
+
+// The greatest error that F(m x m, 3 x 3) makes in float with this layer's weights, on seeded inputs in [-1,
+// 1), relative to the largest output. m: 2, 4 or 6; the node satisfies may_use_winograd (ops/window.h).
+double winograd_error(const Node&, int m);
+
+}  // namespace sinter

@@ -1,0 +1,21 @@
+// allow_winograd: 3x3 convolutions of stride 1 get the attribute `winograd`, the largest output tile that a
+// kernel may compute at once by Winograd's filtering. Sums are rearranged then, with errors up to some 1e-5
+// of the largest output, so --exact forbids it. Whether it pays, and with which tile, depends on the target:
+// the kernel decides.
+#include "ops/window.h"
+#include "passes/passes.h"
+
+namespace sinter {
+
+bool allow_winograd(Graph& g, const PassOptions& options) {
+  if (options.exact) return false;
+  bool changed = false;
+  for (const auto& n : g.nodes) {
+    if (!may_use_winograd(*n) || n->attributes.has("winograd")) continue;
+    n->attributes.set("winograd", int64_t{6});
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace sinter

@@ -1,0 +1,21 @@
+// Machine: what the choice between algorithms must know of a processor's speed, a row for each kind of core.
+//
+// Figures are per cycle of one core and rough on purpose: they decide between algorithms that differ by
+// tenths, not between instructions.
+#pragma once
+#include "targets/target.h"
+
+namespace sinter {
+
+struct Machine {
+  double fma;           // vector multiply-adds
+  double ops;           // other vector operations, loads and stores among them, in straight code
+  double l2_bytes;      // bytes of weights that stream in from the second-level cache
+  double memory_bytes;  // ... and from behind it
+  int64_t l1, l2;       // bytes of data cache that one core can count on
+  bool in_order;
+};
+
+Machine machine_of(const Target&);
+
+}  // namespace sinter

@@ -1,0 +1,177 @@
+// Convolutions on channels-last floats: direct, depthwise and Winograd, over shapes that leave tails of
+// lanes, of channel panels, of pixels and of tiles; symbolic extents; epilogues; every target.
+#include <gtest/gtest.h>
+
+#include "emit/layer.h"
+#include "emit/sheet.h"
+#include "kernels/winograd.h"
+
+namespace sinter {
+namespace {
+
+using E = Expr;
+
+struct Case {
+  Shape spatial;
+  int64_t in, out, group;
+  Ints kernel;
+  AttributeList attributes;
+};
+
+Node* add_conv(Sheet& s, const Dim& n, const Case& c, bool bias, unsigned seed) {
+  Shape x{n};
+  x.insert(x.end(), c.spatial.begin(), c.spatial.end());
+  x.push_back(Dim(c.in));
+  Ints w{c.out, c.in / c.group};
+  w.insert(w.end(), c.kernel.begin(), c.kernel.end());
+  std::vector<Arg> args{floats(x), constant(random_constant(DType::kF32, w, seed))};
+  if (bias) args.push_back(constant(random_constant(DType::kF32, {c.out}, seed + 1)));
+  AttributeList a = c.attributes;
+  a.push_back({"channels_last", int64_t{1}});
+  if (c.group > 1) a.push_back({"group", c.group});
+  return s.add("Conv", args, a);
+}
+
+// acc with a residual of the result's shape and an activation, as fuse_epilogue makes it.
+void add_epilogue(Sheet& s) {
+  const Node& n = *s.graph().nodes.back();
+  const ExprPtr sum = E::call("add", {E::accumulator(DType::kF32), E::input(0, DType::kF32)});
+  s.epilogue(E::call("relu", {sum}), {floats(n.outputs[0]->type.shape)});
+}
+
+AttributeList pads(Ints p, Ints strides = {}, Ints dilations = {}) {
+  AttributeList a{{"pads", std::move(p)}};
+  if (!strides.empty()) a.push_back({"strides", std::move(strides)});
+  if (!dilations.empty()) a.push_back({"dilations", std::move(dilations)});
+  return a;
+}
+
+void add_direct(GeneratedBatch& batch) {
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 3), h = s.symbol("H", 3, 12);
+  const Case cases[] = {
+      {{9, 9}, 5, 7, 1, {1, 1}, {}},
+      {{7, 7}, 16, 32, 1, {1, 1}, {}},
+      {{8, 9}, 6, 20, 1, {1, 1}, pads({0, 0, 0, 0}, {2, 2})},
+      {{7, 7}, 24, 40, 1, {3, 3}, pads({1, 1, 1, 1})},
+      {{6, 15}, 3, 17, 1, {3, 3}, pads({1, 1, 1, 1}, {2, 2})},
+      {{14, 14}, 16, 64, 1, {3, 3}, pads({1, 1, 1, 1}, {2, 2})},
+      {{11, 10}, 4, 9, 1, {5, 3}, pads({2, 0, 1, 2}, {1, 2})},
+      {{10, 13}, 8, 12, 1, {3, 3}, pads({2, 2, 2, 2}, {1, 1}, {2, 2})},
+      {{10, 9}, 3, 24, 1, {7, 7}, pads({3, 3, 3, 3}, {2, 2})},
+      {{4, 2}, 7, 5, 1, {3, 3}, pads({1, 1, 1, 1})},
+      {{1, 1}, 40, 33, 1, {3, 3}, pads({1, 1, 1, 1})},
+      {{9, 8}, 8, 12, 2, {3, 3}, pads({1, 1, 1, 1})},
+      {{13}, 6, 10, 1, {3}, pads({1, 1})},
+      {{4, 5, 6}, 4, 6, 1, {2, 3, 3}, pads({1, 1, 1, 0, 1, 1})},
+      {{h, 9}, 8, 20, 1, {3, 3}, pads({1, 1, 1, 1})},
+      {{9, h}, 8, 20, 1, {3, 3}, pads({1, 1, 1, 1}, {2, 2})},
+      {{h, h}, 4, 8, 1, {1, 1}, {}},
+  };
+  unsigned i = 0;
+  for (const Case& c : cases) {
+    add_conv(s, i % 3 == 0 ? Dim(1) : n, c, i % 2 == 0, i);
+    if (i % 3 != 1) add_epilogue(s);
+    ++i;
+  }
+  s.into(batch, "direct", {{{"N", 1}, {"H", 3}}, {{"N", 2}, {"H", 12}}, {{"N", 3}, {"H", 7}}});
+}
+
+void add_depthwise(GeneratedBatch& batch) {
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 3), h = s.symbol("H", 3, 20);
+  unsigned i = 0;
+  for (const int64_t c : {3, 8, 16, 35, 64}) {
+    const Case cases[] = {
+        {{7, 7}, c, c, c, {3, 3}, pads({1, 1, 1, 1})},
+        {{9, 14}, c, c, c, {3, 3}, pads({1, 1, 1, 1}, {2, 2})},
+        {{8, 19}, c, c, c, {5, 5}, pads({2, 2, 2, 2})},
+        {{12, 11}, c, c, c, {5, 5}, pads({2, 2, 2, 2}, {2, 2})},
+        {{9, 9}, c, c, c, {3, 3}, pads({2, 2, 2, 2}, {1, 1}, {2, 2})},
+        {{9, 1}, c, c, c, {5, 1}, pads({2, 0, 2, 0})},
+        {{2, 2}, c, c, c, {3, 3}, pads({1, 1, 1, 1})},
+        {{17}, c, c, c, {3}, pads({1, 1})},
+        {{h, 8}, c, c, c, {3, 3}, pads({1, 1, 1, 1})},
+        {{5, h}, c, c, c, {3, 3}, pads({1, 1, 1, 1}, {2, 2})},
+    };
+    for (const Case& k : cases) {
+      add_conv(s, i % 2 == 0 ? n : Dim(1), k, i % 3 != 0, i);
+      if (i % 4 == 0) add_epilogue(s);
+      ++i;
+    }
+  }
+  s.into(batch, "depthwise", {{{"N", 1}, {"H", 3}}, {{"N", 3}, {"H", 20}}, {{"N", 2}, {"H", 9}}});
+}
+
+// Layers for which the model chooses Winograd on the target, with tiles of at most `most`.
+void add_winograd(GeneratedBatch& batch, const Target& t, int64_t most) {
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 3), h = s.symbol("H", 5, 40);
+  const Case cases[] = {
+      {{12, 12}, 32, 32, 1, {3, 3}, pads({1, 1, 1, 1})}, {{14, 14}, 35, 48, 1, {3, 3}, pads({1, 1, 1, 1})},
+      {{13, 19}, 32, 66, 1, {3, 3}, pads({1, 1, 1, 1})}, {{15, 10}, 48, 33, 1, {3, 3}, pads({0, 0, 0, 0})},
+      {{14, 13}, 32, 40, 1, {3, 3}, pads({2, 0, 0, 2})}, {{27, 38}, 64, 64, 1, {3, 3}, pads({1, 1, 1, 1})},
+      {{h, 21}, 32, 32, 1, {3, 3}, pads({1, 1, 1, 1})},  {{17, h}, 34, 36, 1, {3, 3}, pads({1, 1, 1, 1})},
+  };
+  unsigned i = 0;
+  for (const Case& c : cases) {
+    Node* node = add_conv(s, i % 2 == 0 ? n : Dim(1), c, i % 3 != 1, i);
+    node->attributes.set("winograd", most);
+    const Kernel* k = find_kernel(*node, t);
+    ASSERT_TRUE(k);
+    EXPECT_EQ(std::string(k->name), "conv_winograd") << t.name << ", tiles of " << most << ", case " << i;
+    if (i % 2 == 0) add_epilogue(s);
+    ++i;
+  }
+  s.into(batch, fmt::format("winograd{}", most),
+         {{{"N", 1}, {"H", 5}}, {{"N", 3}, {"H", 40}}, {{"N", 2}, {"H", 26}}}, {1e-4, 1e-5});
+}
+
+void run(const char* name, const BuildOptions& options = {}) {
+  GeneratedBatch batch;
+  const Target& t = target(name);
+  add_direct(batch);
+  add_depthwise(batch);
+  for (const int64_t most : {2, 4, 6}) add_winograd(batch, t, most);
+  expect_good(batch.run(t, options), name);
+}
+
+TEST(Conv, Avx512) { run("avx512", {.flags = "-O2"}); }
+TEST(Conv, Avx2) { run("avx2"); }
+TEST(Conv, Sse42) { run("x86-64-v2"); }
+TEST(Conv, Scalar) { run("scalar"); }
+TEST(Conv, CortexA53) { run("cortex-a53", {.flags = "-O2"}); }
+TEST(Conv, CortexA76) { run("cortex-a76", {.flags = "-O2"}); }
+TEST(Conv, Sanitizers) { run("host", {.sanitize = true}); }
+TEST(Conv, Clang) { run("host", {.clang = true}); }
+
+// The error that decides is the transforms' own: it grows with the tile, and is small for all of them.
+TEST(Winograd, ErrorGrowsWithTheTile) {
+  Sheet s;
+  Node* n = add_conv(s, Dim(1), {{12, 12}, 64, 32, 1, {3, 3}, pads({1, 1, 1, 1})}, false, 3);
+  const double e2 = winograd_error(*n, 2), e4 = winograd_error(*n, 4), e6 = winograd_error(*n, 6);
+  EXPECT_GT(e2, 0);
+  EXPECT_LT(e2, e4);
+  EXPECT_LT(e4, 5e-6);
+  EXPECT_LT(e6, 1e-4);
+}
+
+// Without the mark, or where it is another convolution, the direct kernel runs.
+TEST(Winograd, OnlyWhereAllowed) {
+  Sheet s;
+  const Case plain{{28, 28}, 64, 64, 1, {3, 3}, pads({1, 1, 1, 1})};
+  EXPECT_EQ(std::string(find_kernel(*add_conv(s, Dim(1), plain, true, 1), target("avx512"))->name),
+            "conv_direct");
+  Case strided = plain, dilated = plain, wide = plain;
+  strided.attributes = pads({1, 1, 1, 1}, {2, 2});
+  dilated.attributes = pads({2, 2, 2, 2}, {1, 1}, {2, 2});
+  wide.kernel = {5, 5};
+  for (const Case& c : {strided, dilated, wide}) {
+    Node* n = add_conv(s, Dim(1), c, true, 1);
+    n->attributes.set("winograd", int64_t{6});
+    EXPECT_EQ(std::string(find_kernel(*n, target("avx512"))->name), "conv_direct");
+  }
+}
+
+}  // namespace
+}  // namespace sinter
