@@ -332,6 +332,14 @@ void Importer::emit(Scope& scope, Draft& d) {
   if (++node_count_ > kMaxNodes) refuse("more than {} nodes", kMaxNodes);
   Graph& g = *scope.graph;
   if (expand_sequence(scope, d)) return;
+  if (d.domain == "ai.onnx.ml" && d.op == "ZipMap") {  // names for the columns: the tensor itself serves
+    if (d.inputs.size() != 1 || d.outputs.size() != 1 || !d.inputs[0] || !d.outputs[0])
+      refuse("it has one input and one output");
+    maps_.insert(d.outputs[0]);
+    d.domain = "";
+    d.op = "Identity";
+    d.attributes = {};
+  }
   if (d.op == "If" && d.domain.empty() && d.graphs.size() == 2 && d.input(0) && d.input(0)->data) {
     const Tensor& condition = *d.input(0)->data;
     if (condition.dtype() != DType::kBool || condition.size() != 1) refuse("its condition is not one bool");
