@@ -171,7 +171,6 @@ void declare_svm(LayerWriter& w, const SvmTables& t) {
   w.out.line("shape.features = {};", s.features);
   w.out.line("shape.classes = {};", s.classes);
   w.out.line("shape.one_class = {};", s.one_class);
-  w.out.line("shape.positive = {};", s.positive);
   w.out.line("shape.probability = {};", s.probability);
   w.out.line("shape.rhos = {};", s.rhos);
   w.out.line("shape.post = {};", post_text(s.post));

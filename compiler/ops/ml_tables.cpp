@@ -237,6 +237,7 @@ void read_classes(const Attributes& a, ForestTables& f) {
   f.binary = f.targets == 2 && !ids.empty() &&
              std::all_of(ids.begin(), ids.end(), [&](int64_t i) { return i == ids[0]; });
   f.single = f.binary ? ids[0] : 0;
+  if (f.single < 0 || f.single > 1) refuse("a leaf names the class {} of 2", f.single);
   const std::vector<double> weights = reals_of(a, "class_weights");
   f.probability = std::all_of(weights.begin(), weights.end(), [](double w) { return w >= 0; });
 }
@@ -269,6 +270,11 @@ ForestTables forest_of(const Node& n) {
     if (f.targets < 1 || f.targets > 1 << 20) refuse("its n_targets is {}", f.targets);
     read_nodes_by_id(a, classifier ? "class" : "target", f);
     f.base = reals_of(a, "base_values");
+    if (f.binary && f.single == 0 && f.post == MlPost::kProbit)
+      refuse("PROBIT of a single score is not supported");
+    // For two classes the specification leaves open what base_values mean, and runtimes differ.
+    if (classifier && f.targets == 2 && !f.base.empty() && !(f.base.size() == 1 && f.binary && f.single == 0))
+      refuse("its {} base_values of two classes are not supported", f.base.size());
     if (f.base.size() == 1 && f.binary) f.base.assign(2, f.base[0]);
     if (!f.base.empty() && static_cast<int64_t>(f.base.size()) != f.targets)
       refuse("its base_values has {} entries, not {}", f.base.size(), f.targets);
@@ -363,6 +369,7 @@ LinearTables linear_of(const Node& n) {
     if (l.classes.empty()) refuse("it has no class labels");
     l.targets = static_cast<int64_t>(l.intercepts.empty() ? l.classes.size() : l.intercepts.size());
     const bool two = l.targets == 1 && l.classes.size() == 2;
+    if (l.targets == 1 && l.post == MlPost::kProbit) refuse("PROBIT of a single score is not supported");
     if (!two && l.targets != static_cast<int64_t>(l.classes.size()))
       refuse("{} scores for {} class labels", l.targets, l.classes.size());
   }
@@ -397,7 +404,6 @@ SvmTables svm_of(const Node& n) {
   if (!p.empty()) s.gamma = p[0], s.coef0 = p[1], s.degree = std::trunc(static_cast<double>(p[2]));
   if (t.rho.empty() || t.coefficients.empty()) refuse("rho or coefficients are missing");
   s.rhos = static_cast<int64_t>(t.rho.size());
-  s.positive = *std::min_element(t.coefficients.begin(), t.coefficients.end()) >= 0;
   if (classifier) {
     refuse_text(a, {"classlabels_strings"});
     t.classes = a.integers("classlabels_ints");
@@ -440,6 +446,8 @@ SvmTables svm_of(const Node& n) {
     s.features = length(t.coefficients) / s.classes;
   }
   if (s.features < 1) refuse("it has no features");
+  if (s.width() == 2 && s.scores() == 1 && s.post == MlPost::kProbit)
+    refuse("PROBIT of a single score is not supported");
   return t;
 }
 

@@ -21,10 +21,9 @@ inline double logistic(double v) {
 }
 
 // The quantile of the normal distribution, by Winitzki's approximation of erf's inverse, as ONNX Runtime has
-// it.
+// it. NaN outside of [0, 1].
 inline double probit(double p) {
   const double x = 2.0 * p - 1.0, rest = (1.0 - x) * (1.0 + x);
-  if (!(rest > 0.0)) return 0.0;
   const double log = std::log(rest), a = 2.0 / (3.14159265358979323846 * 0.147) + 0.5 * log;
   const double root = std::sqrt(std::sqrt(a * a - log / 0.147) - a);
   return 1.41421356 * (x < 0.0 ? -root : root);
@@ -51,7 +50,10 @@ inline std::int64_t greatest(const double* s, std::int64_t n) {
 
 }  // namespace ml_detail
 
+// Applied to the n scores of a row. Of a single score only the probit is taken: ONNX Runtime has it so, and
+// exporters rely on it.
 inline void ml_post(MlPost how, double* s, std::int64_t n) {
+  if (n == 1 && how != MlPost::kProbit) return;
   switch (how) {
     case MlPost::kNone: return;
     case MlPost::kSoftmax: return ml_detail::softmax(s, n, false);
@@ -76,21 +78,22 @@ inline void ml_scale(const X* x, std::int64_t rows, std::int64_t features, const
 }
 
 enum class MlNorm { kMax, kL1, kL2 };
-// Normalizer: each row divided by its norm; rows of norm 0 stay.
+// Normalizer: each row divided by its greatest element, the sum of its magnitudes or the root of the sum of
+// its squares; rows where that is 0 stay.
 template <class X>
 inline void ml_normalize(const X* x, std::int64_t rows, std::int64_t features, MlNorm how, float* y) {
   for (std::int64_t r = 0; r < rows; ++r, x += features, y += features) {
     double norm = 0.0;
     for (std::int64_t f = 0; f < features; ++f) {
-      const double v = cast_to<double>(x[f]), size = std::fabs(v);
+      const double v = cast_to<double>(x[f]);
       if (how == MlNorm::kMax)
-        norm = size > norm ? size : norm;
+        norm = f == 0 || v > norm ? v : norm;
       else
-        norm += how == MlNorm::kL1 ? size : v * v;
+        norm += how == MlNorm::kL1 ? std::fabs(v) : v * v;
     }
     if (how == MlNorm::kL2) norm = std::sqrt(norm);
     for (std::int64_t f = 0; f < features; ++f)
-      y[f] = cast_to<float>(norm > 0.0 ? cast_to<double>(x[f]) / norm : cast_to<double>(x[f]));
+      y[f] = cast_to<float>(norm > 0.0 || norm < 0.0 ? cast_to<double>(x[f]) / norm : cast_to<double>(x[f]));
   }
 }
 
@@ -185,7 +188,8 @@ inline void ml_linear_regression(const X* x, std::int64_t rows, std::int64_t fea
 }
 
 // LinearClassifier: y [rows][classes], the label of the best class in `labels`. One target for two classes is
-// the second one's score, its negative the first one's. `scores`: classes doubles.
+// the second one's score s, and 1 - s the first one's; where the transform is the logistic function it comes
+// before that. `scores`: classes doubles.
 template <class X>
 inline void ml_linear_classes(const X* x, std::int64_t rows, std::int64_t features, const float* coefficients,
                               const float* intercepts, std::int64_t targets, MlPost post,
@@ -193,18 +197,15 @@ inline void ml_linear_classes(const X* x, std::int64_t rows, std::int64_t featur
                               std::int64_t* labels, float* y) {
   for (std::int64_t r = 0; r < rows; ++r) {
     ml_products(x + r * features, features, coefficients, intercepts, targets, scores);
-    std::int64_t best = 0;
     if (targets == 1) {
       const double s = scores[0];
-      best = s > (post == MlPost::kNone ? 0.0 : 0.5) ? 1 : 0;
-      if (count == 2) {
-        scores[0] = -s;
-        scores[1] = s;
-      }
+      labels[r] = count == 2 ? classes[s > 0.0 ? 1 : 0] : s > 0.0 ? classes[0] : 0;
+      scores[count - 1] = post == MlPost::kLogistic ? ml_detail::logistic(s) : s;
+      if (count == 2) scores[0] = 1.0 - scores[1];
+    } else {
+      labels[r] = classes[ml_detail::greatest(scores, count)];
+      ml_post(post, scores, count);
     }
-    ml_post(post, scores, count);
-    if (count > 1) best = ml_detail::greatest(scores, count);
-    labels[r] = count > 1 ? classes[best] : best == 1 ? classes[0] : 0;
     for (std::int64_t c = 0; c < count; ++c) *y++ = static_cast<float>(scores[c]);
   }
 }

@@ -19,7 +19,6 @@ struct SvmShape {
   double gamma = 0.0, coef0 = 0.0, degree = 0.0;
   std::int64_t supports = 0, features = 0, classes = 1;
   bool one_class = false;    // regressor: 1 or -1
-  bool positive = false;     // no coefficient is negative
   bool probability = false;  // prob_a and prob_b are given
   std::int64_t rhos = 1;
   MlPost post = MlPost::kNone;
@@ -172,14 +171,13 @@ inline void svm_classes(const SvmShape& s, const SvmModel& m, const X* x, std::i
     double* out = s.supports > 0 && !s.probability ? pairs : scores;
     const std::int64_t best = ml_detail::greatest(judged, k);
     labels[row] = m.labels[best];
-    if (s.rhos == 1 && k == 2 && !s.probability && s.positive && judged[best] >= 0.5)
-      labels[row] = m.labels[1];
     if (s.rhos == 1 && k == 1) labels[row] = judged[best] > 0.0 ? 1 : 0;
     double two[2] = {-out[0], out[0]};
-    if (s.width() != count) {
+    if (s.width() != count) {  // one score of two classes
+      if (s.post == MlPost::kLogistic) two[1] = ml_detail::logistic(two[1]);
+      if (s.post != MlPost::kNone) two[0] = 1.0 - two[1];
       out = two;
       count = 2;
-      if (s.post == MlPost::kLogistic) ml_post(s.post, two, 2);
     } else {
       ml_post(s.post, out, count);
     }

@@ -17,7 +17,7 @@ struct TreeNode {
   TreeTest test;
   std::int32_t feature;
   std::int32_t yes, no;         // nodes; of a leaf: its first weight and how many it has
-  std::int32_t missing_is_yes;  // where NaN goes
+  std::int32_t missing_is_yes;  // NaN passes whatever the test
   std::int32_t unused;
 };
 struct TreeWeight {
@@ -46,10 +46,10 @@ inline const TreeNode& tree_leaf(const Forest& f, std::int32_t root, const X* x)
       case TreeTest::kAtLeast: yes = v >= n->value; break;
       case TreeTest::kGreater: yes = v > n->value; break;
       case TreeTest::kEqual: yes = v >= n->value && v <= n->value; break;
-      case TreeTest::kUnequal: yes = v < n->value || v > n->value; break;
+      case TreeTest::kUnequal: yes = !(v >= n->value && v <= n->value); break;
       case TreeTest::kLeaf: break;
     }
-    if (v != v) yes = n->missing_is_yes != 0;
+    yes = yes || (v != v && n->missing_is_yes != 0);
     n = f.nodes + (yes ? n->yes : n->no);
   }
   return *n;
@@ -96,8 +96,10 @@ inline void forest_regression(const Forest& f, const X* x, std::int64_t rows, st
 }
 
 // labels [rows] and y [rows][targets] (two targets at least): the class with the greatest score. `binary`:
-// all weights are of one class, `single`; its score s is that of the second class. Where no weight is
-// negative it is a probability, and the first class has 1 - s; else it is a distance, and the first has -s.
+// all weights are of one class, `single`, of two. Its score s decides: where no weight is negative it counts
+// as a probability (above 0.5), else as a distance (above 0). As the score of class 0 it makes the scores (1
+// - s, s) or (-s, s), or the logistic function of the latter; as that of class 1 it leaves 0 for class 0.
+// That is how ONNX Runtime fills in what the specification leaves open.
 template <class X>
 inline void forest_classes(const Forest& f, const X* x, std::int64_t rows, std::int64_t features,
                            const double* base, MlPost post, const std::int64_t* classes, bool binary,
@@ -108,10 +110,15 @@ inline void forest_classes(const Forest& f, const X* x, std::int64_t rows, std::
     if (binary) {
       const double s = scores[single];
       labels[r] = classes[s > (probability ? 0.5 : 0.0) ? 1 : 0];
-      scores[0] = probability ? 1.0 - s : -s;
-      scores[1] = s;
-      if (post == MlPost::kLogistic && !probability) ml_post(post, scores, 2);
-      if (post == MlPost::kProbit) ml_post(post, scores, 2);
+      if (single == 1) {
+        ml_post(post, scores, 2);
+      } else if (post == MlPost::kLogistic) {
+        scores[0] = ml_detail::logistic(-s);
+        scores[1] = ml_detail::logistic(s);
+      } else {
+        scores[0] = probability ? 1.0 - s : -s;
+        scores[1] = s;
+      }
     } else {
       labels[r] = classes[ml_detail::greatest(scores, f.targets)];
       ml_post(post, scores, f.targets);
