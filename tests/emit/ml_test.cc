@@ -122,6 +122,16 @@ TEST(MlKernels, ScalingAndEncoding) {
   s.add("OneHotEncoder", {values(DType::kI64, {n, 3})}, {{"cats_int64s", Ints{1, 2, -3}}});
   s.add("FeatureVectorizer", {floats({n, 3}), values(DType::kI64, {n, 2})},
         {{"inputdimensions", Ints{2, 4}}});
+  for (const char* mode : {"TF", "TFIDF"})
+    s.add("TfIdfVectorizer", {values(DType::kI32, {n, 12})},
+          {{"mode", std::string(mode)},
+           {"min_gram_length", int64_t{1}},
+           {"max_gram_length", int64_t{2}},
+           {"max_skip_count", int64_t{3}},
+           {"pool_int64s", Ints{2, 3, 2, 3, 5, 2}},
+           {"ngram_counts", Ints{0, 2}},
+           {"ngram_indexes", Ints{0, 1, 2, 3}},
+           {"weights", F{2, 3, 4, 5}}});
   s.into(batch, "numbers", {{{"N", 0}}, {{"N", 9}}});
   check(batch);
 }
