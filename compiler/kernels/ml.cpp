@@ -1,11 +1,10 @@
 // ai.onnx.ml: calls of runtime/sinter/ml.h, trees.h and svm.h with the model's tables.
-#include "ops/ml.h"
-
 #include <cmath>
 
 #include "emit/expr_text.h"
 #include "kernels/copies.h"
 #include "kernels/nest.h"
+#include "ops/ml_tables.h"
 
 namespace sinter {
 namespace {

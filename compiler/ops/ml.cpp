@@ -2,10 +2,9 @@
 //
 // The tables are attributes, checked in ml_tables.cpp; eval and generated code share runtime/sinter/ml.h,
 // trees.h and svm.h. Text (labels, keys, categories) and maps are refused; ZipMap is its tensor input.
-#include "ops/ml.h"
-
 #include <cmath>
 
+#include "ops/ml_tables.h"
 #include "ops/movement.h"
 
 namespace sinter {

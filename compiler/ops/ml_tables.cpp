@@ -1,10 +1,10 @@
 // The attributes of ai.onnx.ml operators as tables, checked.
+#include "ops/ml_tables.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
-
-#include "ops/ml.h"
 
 namespace sinter {
 

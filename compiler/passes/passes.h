@@ -18,9 +18,6 @@ bool fuse_epilogue(Graph&, const PassOptions&);
 bool fuse_elementwise(Graph&, const PassOptions&);
 bool simplify_expr(Graph&, const PassOptions&);
 
-// Lowers a classification loss; false for other nodes. See lower_losses.cpp.
-bool lower_loss(Graph&, Node*);
-
 // One expression simplified; see simplify_expr.cpp.
 ExprPtr simplified(const ExprPtr&, bool exact);
 
