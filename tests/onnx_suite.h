@@ -155,6 +155,12 @@ inline const std::map<std::string, std::string>& broken_data() {
       {"test_castlike_BFLOAT16_to_FLOAT", "input like has another shape than the model says"},
       {"test_castlike_FLOAT_to_BFLOAT16_expanded", "input like has another shape than the model says"},
       {"test_castlike_BFLOAT16_to_FLOAT_expanded", "input like has another shape than the model says"},
+      {"test_bernoulli", "its data are another generator's random numbers"},
+      {"test_bernoulli_double", "its data are another generator's random numbers"},
+      {"test_bernoulli_seed", "its data are another generator's random numbers"},
+      {"test_bernoulli_expanded", "its data are another generator's random numbers"},
+      {"test_bernoulli_double_expanded", "its data are another generator's random numbers"},
+      {"test_bernoulli_seed_expanded", "its data are another generator's random numbers"},
   };
   return table;
 }

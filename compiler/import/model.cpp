@@ -259,7 +259,7 @@ void Importer::check_options() {
 }
 
 void Importer::check_output(const ValueInfoProto& info, const Value& v) {
-  if (v.type.dtype == DType::kUndefined || !info.has_type()) return;
+  if (v.type.dtype == DType::kUndefined || !info.has_type() || maps_.count(&v)) return;
   if (!info.type().has_tensor_type())
     refuse("sequences, maps, optionals and sparse tensors are not supported");
   const auto& declared = info.type().tensor_type();

@@ -332,10 +332,27 @@ Draft Importer::draft(Scope& scope, const NodeProto& n) {
   return d;
 }
 
+namespace {
+
+// Why operators of some kinds will not be there, whatever the version; null for others.
+const char* why_never(const Draft& d) {
+  if (d.domain == "ai.onnx.preview.training" || d.domain == "ai.onnx.training") return "it trains";
+  if (d.op == "ImageDecoder") return "pictures must be decoded before they are given";
+  static constexpr const char* kText[] = {"StringConcat",   "StringNormalizer", "StringSplit",
+                                          "RegexFullMatch", "CategoryMapper",   "DictVectorizer",
+                                          "CastMap"};
+  if (std::any_of(std::begin(kText), std::end(kText), [&](const char* k) { return d.op == k; }))
+    return "text and maps are not supported";
+  return nullptr;
+}
+
+}  // namespace
+
 const Op* Importer::op_for(const Draft& d) const {
   if (const Op* op = find_op(d.domain, d.op)) return op;
   if (options_.custom_op)
     if (const Op* op = options_.custom_op(d.domain, d.op)) return op;
+  if (const char* why = why_never(d)) refuse("operator {} is not supported: {}", word(d.op), why);
   if (d.domain.empty()) {
     const auto version = opsets_.find("");
     refuse("operator {} of domain \"\" (opset {}) is not supported", word(d.op),
@@ -348,6 +365,14 @@ void Importer::emit(Scope& scope, Draft& d) {
   if (++node_count_ > kMaxNodes) refuse("more than {} nodes", kMaxNodes);
   Graph& g = *scope.graph;
   if (expand_sequence(scope, d)) return;
+  if (d.domain == "ai.onnx.ml" && d.op == "ZipMap") {  // names for the columns: the tensor itself serves
+    if (d.inputs.size() != 1 || d.outputs.size() != 1 || !d.inputs[0] || !d.outputs[0])
+      refuse("it has one input and one output");
+    maps_.insert(d.outputs[0]);
+    d.domain = "";
+    d.op = "Identity";
+    d.attributes = {};
+  }
   if (d.op == "If" && d.domain.empty() && d.graphs.size() == 2 && d.input(0) && d.input(0)->data) {
     const Tensor& condition = *d.input(0)->data;
     if (condition.dtype() != DType::kBool || condition.size() != 1) refuse("its condition is not one bool");

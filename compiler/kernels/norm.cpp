@@ -57,7 +57,7 @@ bool open_broadcast(const Shape& own, const Shape& space) {
 }
 
 std::optional<Norm> norm_of(const Node& n) {
-  if (n.op->domain[0] != 0 || !is_float(n.inputs[0]->type.dtype)) return std::nullopt;
+  if (n.op->domain[0] != 0 || !n.input(0) || !is_float(n.inputs[0]->type.dtype)) return std::nullopt;
   const std::string_view op = n.op->name;
   const Shape& shape = n.inputs[0]->type.shape;
   const size_t rank = shape.size(), own = n.epilogue ? n.anchor_inputs : n.inputs.size();

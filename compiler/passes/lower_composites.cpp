@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "passes/builder.h"
+#include "passes/lower_losses.h"
 #include "passes/passes.h"
 
 namespace sinter {

@@ -3,8 +3,9 @@
 //
 // Targets to be ignored pick class 0 and are masked afterwards, so that what stands there (infinity, say)
 // does not count.
+#include "passes/lower_losses.h"
+
 #include "passes/builder.h"
-#include "passes/passes.h"
 
 namespace sinter {
 namespace {

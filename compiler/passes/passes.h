@@ -23,9 +23,6 @@ bool fuse_elementwise(Graph&, const PassOptions&);
 bool simplify_expr(Graph&, const PassOptions&);
 bool allow_winograd(Graph&, const PassOptions&);
 
-// Lowers a classification loss; false for other nodes. See lower_losses.cpp.
-bool lower_loss(Graph&, Node*);
-
 // One expression simplified; see simplify_expr.cpp.
 ExprPtr simplified(const ExprPtr&, bool exact);
 

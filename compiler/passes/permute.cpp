@@ -210,7 +210,7 @@ bool has_channels_last_form(const Node& n) {
                                      "LRN",    "DepthToSpace",      "SpaceToDepth"};
   if (std::none_of(std::begin(kOps), std::end(kOps), [&](const char* k) { return is_op(&n, k); }))
     return false;
-  if (!n.inputs[0] || n.has_output(1) || !n.has_output(0)) return false;
+  if (!n.input(0) || n.has_output(1) || !n.has_output(0)) return false;
   const TensorType& t = n.inputs[0]->type;
   return (is_float(t.dtype) || n.attributes.integer("integer", 0) != 0) && t.shape.size() >= 3 &&
          n.outputs[0]->type.shape.size() == t.shape.size() && n.attributes.integer("channels_last", 0) == 0;

@@ -108,7 +108,7 @@ Views::Views(const Graph& g) : fixed_(fixed_values(g)) {
 }
 
 void Views::find_parts(const Node& n) {
-  if (n.epilogue || !n.inputs[0] || n.inputs[0]->data || root_of(n.inputs[0])->data) return;
+  if (n.epilogue || !n.input(0) || n.inputs[0]->data || root_of(n.inputs[0])->data) return;
   std::vector<std::pair<const Value*, View>> found;
   for (size_t i = 0; i < n.outputs.size(); ++i) {
     const Value* out = n.outputs[i];

@@ -80,6 +80,7 @@ class Sheet {
     const Op* o = find_op("", op);
     if (!o) o = find_op("sinter", op);
     if (!o) o = find_op("com.microsoft", op);
+    if (!o) o = find_op("ai.onnx.ml", op);
     SINTER_CHECK(o, "the test names an unknown operator");
     Node* n = graph_->add_node(o, name, in, out);
     for (const auto& [key, value] : attributes) n->attributes.set(key, value);

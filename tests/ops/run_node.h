@@ -46,6 +46,7 @@ struct SingleNode {
   SingleNode(const char* op, const std::vector<TensorType>& types, const std::vector<Tensor>& data,
              const Attrs& attributes, size_t outputs) {
     const Op* o = find_op("", op);
+    if (!o) o = find_op("ai.onnx.ml", op);
     SINTER_CHECK(o, "unknown operator");
     std::vector<Value*> in, out;
     for (size_t i = 0; i < types.size(); ++i) {
