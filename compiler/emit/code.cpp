@@ -233,9 +233,9 @@ class Code {
               inputs_[c.input].name, c.element, c.value, up);
     calls.checks();
     // An empty tensor has a place, too.
-    const bool uses_arena = std::any_of(plan_.places.begin(), plan_.places.end(), [](const auto& x) {
-      return x.second.kind == Place::Kind::kArena;
-    }) || plan_.arena_bytes > 0;
+    const bool uses_arena = std::any_of(plan_.places.begin(), plan_.places.end(),
+                                        [](const auto& x) { return x.second.kind == Place::Kind::kArena; }) ||
+                            plan_.arena_bytes > 0;
     if (uses_arena) p_.line("unsigned char* const a = static_cast<unsigned char*>(arena);");
     if (has_weights)
       p_.line("const unsigned char* const w = {};",

@@ -145,7 +145,7 @@ class Importer {
   // What stands for a sequence: a Value without type or producer, and the elements.
   std::map<const Value*, std::vector<Value*>> sequences_;
   std::set<const Value*> empty_;  // what stands for an empty optional: a Value without type or producer
-  std::set<const Value*> maps_;  // outputs of ZipMap: tensors where the model declares maps
+  std::set<const Value*> maps_;   // outputs of ZipMap: tensors where the model declares maps
   int64_t node_count_ = 0;
   int speculative_ = 0;     // > 0: inside a body, whose types only its node's infer can decide
   bool speculate_ = false;  // infer there too, as far as it goes: only old opsets' upgrades ask for types
