@@ -1,7 +1,7 @@
 // Pools. Channels-last floats: one output pixel at a time, vectors over channels; the taps that fall inside
-// the input are cut out per row and per pixel, so no padding is read or copied. Everything else, the layout
-// [N, C, spatial...], indices and other element types, is plain loops over the outputs. Global pools are
-// reductions (kernels/reduce.cpp).
+// the input are cut out per row and per pixel, so no padding is read or copied. Floats with the channels
+// outside: a row at a time, vectors along the row. Everything else, indices and other element types, is plain
+// loops over the outputs. Global pools are reductions (kernels/reduce.cpp).
 #include <algorithm>
 
 #include "emit/epilogue.h"
@@ -104,6 +104,20 @@ bool windows_fit(const Window& window, bool with_pads) {
   return true;
 }
 
+// Text for how many taps the average at (o0 ..., ox) counts; taps [first, end) of the row lie inside.
+std::string count_text(LayerWriter& w, const Window& window, const Rows& rows, bool pads) {
+  std::string count;
+  for (size_t a = 0; a < window.rank(); ++a) {
+    const bool last = a == rows.last(), single = !last && window.kernel[a] == 1 && window.pads_begin[a].is(0);
+    const std::string inside = last     ? "(end - first)"
+                               : single ? "1"
+                                        : fmt::format("(k{0}_last - k{0}_first)", a);
+    const std::string o = last ? "ox" : fmt::format("o{}", a);
+    count += (a ? " * " : "") + counted_taps(w, window, a, o, pads, inside);
+  }
+  return count;
+}
+
 bool accepts_vectors(const Node& n, const Target&) {
   const auto kind = kind_of(n, false);
   return kind && is_channels_last(n.attributes) && n.inputs[0]->type.dtype == DType::kF32 &&
@@ -140,17 +154,7 @@ void emit_vectors(LayerWriter& w) {
       "const auto pixel = [&](std::int64_t ox, std::int64_t first, std::int64_t end) "
       "__attribute__((always_inline)) {{");
   if (average && !fits) {
-    std::string count;
-    for (size_t a = 0; a < window.rank(); ++a) {
-      const bool last = a == rows.last(),
-                 single = !last && window.kernel[a] == 1 && window.pads_begin[a].is(0);
-      const std::string inside = last     ? "(end - first)"
-                                 : single ? "1"
-                                          : fmt::format("(k{0}_last - k{0}_first)", a);
-      const std::string o = last ? "ox" : fmt::format("o{}", a);
-      count += (a ? " * " : "") + counted_taps(w, window, a, o, pads, inside);
-    }
-    w.out.line("const std::int64_t count = {};", count);
+    w.out.line("const std::int64_t count = {};", count_text(w, window, rows, pads));
     w.out.line("const float scale = count > 0 ? 1.0f / static_cast<float>(count) : 0.0f;");
   }
   w.out.line("float* const to = {};", plus(y, rows.output_offset("ox")));
@@ -190,6 +194,86 @@ void emit_vectors(LayerWriter& w) {
     if (end != width) w.out.line("for (; ox < {}; ++ox) {}", width, edge);
   }
   Rows(rows).close();
+}
+
+// --- rows: floats with the channels outside. Along a row, first the taps of the other axes are taken
+// together for every input column in vectors, then those of the row for each output.
+
+bool accepts_rows(const Node& n, const Target&) {
+  const auto kind = kind_of(n, false);
+  return kind && *kind != Kind::kLp && !is_channels_last(n.attributes) &&
+         n.inputs[0]->type.dtype == DType::kF32 && !n.has_output(1) && n.has_output(0);
+}
+
+void emit_rows(LayerWriter& w) {
+  const Node& n = w.node;
+  const Words words{*kind_of(n, false), 2};
+  const Window window = window_of(n);
+  const Shape& xs = n.inputs[0]->type.shape;
+  const Rows rows{w, window, xs[0] * xs[1], Dim(1), Dim(1)};
+  const bool pads = n.attributes.integer("count_include_pad", 0) != 0;
+  const bool average = words.kind == Kind::kAverage, fits = windows_fit(window, pads);
+  int64_t taps = 1;
+  for (int64_t k : window.kernel) taps *= k;
+  w.include("sinter/mac.h");
+  w.flops(xs[0] * xs[1] * product(window.out) * Dim(taps));
+  w.summary(summary_of(n, window));
+  const std::string x = w.input(0);
+  PlainOutput output(w, DType::kF32);
+  const std::string row = w.scratch("row", "float", std::max<int64_t>(rows.width().hi(), 1));
+  const std::string width = w.dim(rows.width()), out_width = w.dim(rows.out_width());
+  const std::string first_value = average ? "0.0f" : "-std::numeric_limits<float>::infinity()";
+
+  Rows(rows).open();
+  w.out.line("for (std::int64_t i = 0; i < {}; i += kLanes) {{", width);
+  w.out.line("const int lanes = static_cast<int>(sinter::min_of(std::int64_t{{kLanes}}, {} - i));", width);
+  w.out.line("f32v acc = splat({});", first_value);
+  rows.open_taps(w.out);
+  w.out.line("const f32v e = load_lanes({}, lanes);", plus(x, rows.input_offset("i")));
+  w.out.line("acc = {};", words.step("acc"));
+  rows.close_taps(w.out);
+  w.out.line("store_lanes({} + i, acc, lanes);", row);
+  w.out.line("}}");
+  w.out.line(
+      "const auto pixel = [&](std::int64_t ox, std::int64_t first, std::int64_t end) "
+      "__attribute__((always_inline)) {{");
+  w.out.line("float acc = {};", first_value);
+  w.out.line("for (std::int64_t kw = first; kw < end; ++kw) {{");
+  w.out.line("const float e = {}[{}];", row,
+             plus(rows.position("ox"), times("kw", std::to_string(rows.dilation()))));
+  w.out.line("acc = {};", words.step("acc"));
+  w.out.line("}}");
+  std::string value = "acc";
+  if (average && fits) {
+    value = fmt::format("acc / {}.0f", taps);
+  } else if (average) {
+    w.out.line("const std::int64_t count = {};", count_text(w, window, rows, pads));
+    value = "count > 0 ? acc / static_cast<float>(count) : acc";
+  }
+  w.out.line("{}[{}] = {};", output.pointer(), rows.output_offset("ox"), value);
+  w.out.put("};");
+  const std::string begin = w.dim(rows.interior_begin()), end = w.dim(rows.interior_end());
+  const std::string edge = fmt::format("pixel(ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
+  w.out.line("std::int64_t ox = 0;");
+  if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, edge);
+  if (begin != end) {
+    if (rows.stride() == 1 && (!average || fits)) {
+      w.out.line("for (; ox + kLanes <= {}; ox += kLanes) {{", end);
+      w.out.line("f32v acc = splat({});", first_value);
+      w.out.line("for (std::int64_t kw = 0; kw < {}; ++kw) {{", rows.kernel());
+      w.out.line("const f32v e = load({} + {});", row,
+                 plus(rows.position("ox"), times("kw", std::to_string(rows.dilation()))));
+      w.out.line("acc = {};", words.step("acc"));
+      w.out.line("}}");
+      w.out.line("store({} + {}, {});", output.pointer(), rows.output_offset("ox"),
+                 average ? fmt::format("div(acc, splat({}.0f))", taps) : "acc");
+      w.out.line("}}");
+    }
+    w.out.line("for (; ox < {}; ++ox) pixel(ox, 0, {});", end, rows.kernel());
+  }
+  if (end != out_width) w.out.line("for (; ox < {}; ++ox) {}", out_width, edge);
+  Rows(rows).close();
+  output.finish();
 }
 
 // --- plain loops
@@ -313,6 +397,8 @@ const std::vector<Kernel>& kernels_pool() {
   static const std::vector<Kernel> table = {
       {"pool_global", "global pools, as reductions", accepts_global, emit_global},
       {"pool", "pools on channels-last floats, vectors over channels", accepts_vectors, emit_vectors},
+      {"pool_rows", "maximum and average pools on floats with the channels outside, a row at a time",
+       accepts_rows, emit_rows},
       {"pool_plain", "pools of any type, layout and with indices as plain loops", accepts_plain, emit_plain},
   };
   return table;
