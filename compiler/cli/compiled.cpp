@@ -110,7 +110,10 @@ Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool 
   run_passes(*c.graph, passes, hooks);
   separate_outputs(*c.graph);
   schedule(*c.graph);
-  c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name));
+  do {
+    c.weights = WeightStore();
+    c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name));
+  } while (drop_winograd(*c.graph, c.plan));
   if (c.plan.arena_bytes > max_ram)
     refuse("the arena takes {} bytes, --max-ram allows {}; at least {} are alive at once", c.plan.arena_bytes,
            max_ram, c.plan.live_bytes);

@@ -152,6 +152,7 @@ class Importer {
 };
 
 std::string normal_domain(const std::string& domain);  // "ai.onnx" -> ""
+std::string node_name(const onnx::NodeProto& n);       // its own, else its first output's
 std::string label_of(const std::string& name, const std::string& op);
 // The order in which those nodes run that lead to `wanted`; refuses cycles and names with two makers.
 std::vector<int> live_order(const Repeated<onnx::NodeProto>& nodes, const std::vector<std::string>& wanted);

@@ -18,14 +18,15 @@ std::string label_of(const std::string& name, const std::string& op) {
   return sinter::quoted(name) + " (" + op + ")";
 }
 
-namespace {
-
-std::string name_of(const NodeProto& n) {
+std::string node_name(const NodeProto& n) {
   if (!n.name().empty()) return n.name();
   for (const std::string& o : n.output())
     if (!o.empty()) return o;
   return n.op_type();
 }
+
+namespace {
+
 // op_type goes into messages unquoted where it is a plain word.
 std::string word(const std::string& op) {
   const bool plain = !op.empty() && op.size() < 80 && std::all_of(op.begin(), op.end(), [](char c) {
@@ -74,7 +75,7 @@ std::vector<int> live_order(const Repeated<NodeProto>& nodes, const std::vector<
   for (int i = 0; i < nodes.size(); ++i)
     for (const std::string& o : nodes[i].output())
       if (!o.empty() && !maker.emplace(o, i).second)
-        refuse("{}: the name {} is made twice", label_of(name_of(nodes[i]), word(nodes[i].op_type())),
+        refuse("{}: the name {} is made twice", label_of(node_name(nodes[i]), word(nodes[i].op_type())),
                sinter::quoted(o));
   // Backwards from what is wanted ...
   std::vector<char> live(static_cast<size_t>(nodes.size()), 0);
@@ -121,7 +122,7 @@ std::vector<int> live_order(const Repeated<NodeProto>& nodes, const std::vector<
   if (order.size() < count)
     for (int i = 0; i < nodes.size(); ++i)
       if (waits[static_cast<size_t>(i)] != 0)
-        refuse("the graph has a cycle at {}", label_of(name_of(nodes[i]), word(nodes[i].op_type())));
+        refuse("the graph has a cycle at {}", label_of(node_name(nodes[i]), word(nodes[i].op_type())));
   return order;
 }
 
@@ -170,8 +171,8 @@ void Importer::declare_outputs(Scope& scope, const Repeated<NodeProto>& nodes, c
     for (const std::string& o : nodes[i].output()) {
       if (o.empty() || !used.count(o) || scope.awaited.count(o)) continue;
       if (scope.values.count(o) || scope.initializers.count(o) || scope.sparse_initializers.count(o)) {
-        problem(fmt::format("{}: the name {} is taken", label_of(name_of(nodes[i]), word(nodes[i].op_type())),
-                            sinter::quoted(o)));
+        problem(fmt::format("{}: the name {} is taken",
+                            label_of(node_name(nodes[i]), word(nodes[i].op_type())), sinter::quoted(o)));
         continue;
       }
       Value* v = scope.graph->add_value(scope.prefix + o, {});
@@ -190,7 +191,7 @@ void Importer::import_nodes(Scope& scope, const Repeated<NodeProto>& nodes,
     try {
       import_node(scope, nodes[i]);
     } catch (const Refusal& r) {
-      problems(r, label_of(scope.prefix + name_of(nodes[i]), word(nodes[i].op_type())));
+      problems(r, label_of(scope.prefix + node_name(nodes[i]), word(nodes[i].op_type())));
     }
     for (const std::string& o : nodes[i].output()) scope.awaited.erase(o);
   }
@@ -250,86 +251,6 @@ void Importer::import_constant(Scope& scope, const NodeProto& n) {
   if (!v || !scope.awaited.count(n.output(0))) return;
   v->type = {t.dtype(), Shape(t.shape().begin(), t.shape().end())};
   v->data = std::move(t);
-}
-
-const AttributeProto* Importer::resolve(const Scope& scope, const AttributeProto& a) const {
-  if (a.ref_attr_name().empty()) return &a;
-  if (!scope.bindings)
-    refuse("attribute {} refers to a function's attribute outside of a function", sinter::quoted(a.name()));
-  const auto it = scope.bindings->find(a.ref_attr_name());
-  return it == scope.bindings->end() ? nullptr : &it->second;
-}
-
-namespace {
-
-// Models of IR version 1 leave the type away.
-AttributeProto::AttributeType type_of(const AttributeProto& a) {
-  if (a.type() != AttributeProto::UNDEFINED) return a.type();
-  if (a.has_f()) return AttributeProto::FLOAT;
-  if (a.has_i()) return AttributeProto::INT;
-  if (a.has_s()) return AttributeProto::STRING;
-  if (a.has_t()) return AttributeProto::TENSOR;
-  if (a.has_g()) return AttributeProto::GRAPH;
-  if (a.floats_size()) return AttributeProto::FLOATS;
-  if (a.ints_size()) return AttributeProto::INTS;
-  if (a.strings_size()) return AttributeProto::STRINGS;
-  return AttributeProto::UNDEFINED;
-}
-
-}  // namespace
-
-Draft Importer::draft(Scope& scope, const NodeProto& n) {
-  Draft d;
-  d.op = n.op_type();
-  d.domain = normal_domain(n.domain());
-  d.name = scope.prefix + name_of(n);
-  for (const std::string& i : n.input()) d.inputs.push_back(i.empty() ? nullptr : lookup(scope, i));
-  while (!d.inputs.empty() && !d.inputs.back()) d.inputs.pop_back();
-  for (const std::string& o : n.output())
-    d.outputs.push_back(!o.empty() && scope.awaited.count(o) ? own(scope, o) : nullptr);
-  int named = 0;
-  for (int i = 0; i < n.output_size(); ++i)
-    if (!n.output(i).empty()) named = i + 1;
-  d.outputs.resize(static_cast<size_t>(named));
-  std::set<std::string> seen;
-  for (const AttributeProto& given : n.attribute()) {
-    const std::string& name = given.name();
-    if (!seen.insert(name).second) refuse("attribute {} is given twice", sinter::quoted(name));
-    const AttributeProto* a = resolve(scope, given);
-    if (!a) continue;
-    switch (type_of(*a)) {
-      case AttributeProto::FLOAT: d.attributes.set(name, a->f()); break;
-      case AttributeProto::INT: d.attributes.set(name, static_cast<int64_t>(a->i())); break;
-      case AttributeProto::STRING: d.attributes.set(name, a->s()); break;
-      case AttributeProto::FLOATS:
-        d.attributes.set(name, std::vector<float>(a->floats().begin(), a->floats().end()));
-        break;
-      case AttributeProto::INTS:
-        d.attributes.set(name, std::vector<int64_t>(a->ints().begin(), a->ints().end()));
-        break;
-      case AttributeProto::STRINGS:
-        d.attributes.set(name, std::vector<std::string>(a->strings().begin(), a->strings().end()));
-        break;
-      case AttributeProto::TENSOR: try { d.attributes.set(name, parse_tensor(a->t(), folder_));
-        } catch (const Refusal& r) {
-          refuse("attribute {}: {}", sinter::quoted(name), r.what());
-        }
-        break;
-      case AttributeProto::GRAPH: d.graphs.emplace_back(name, &a->g()); break;
-      case AttributeProto::TYPE_PROTO:
-        if (d.op == "Optional") break;  // of an empty one
-        [[fallthrough]];
-      default: refuse("attribute {} is of a type that is not supported", sinter::quoted(name));
-    }
-  }
-  if (d.op == "If" && d.domain.empty()) {  // then before else
-    std::sort(d.graphs.begin(), d.graphs.end(), [](auto& a, auto& b) { return a.first > b.first; });
-    if (d.graphs.size() != 2 || d.graphs[0].first != "then_branch" || d.graphs[1].first != "else_branch")
-      refuse("an If needs then_branch and else_branch");
-  } else if ((d.op == "Loop" || d.op == "Scan") && d.domain.empty()) {
-    if (d.graphs.size() != 1 || d.graphs[0].first != "body") refuse("a {} needs one body", d.op);
-  }
-  return d;
 }
 
 namespace {

@@ -121,6 +121,7 @@ class ArenaPlanner {
       int64_t inside = 0;
       for (const Plan& body : plan_.bodies[i]) inside = std::max(inside, body.live_bytes);
       sum += inside;
+      plan_.live_at.push_back(sum);
       plan_.live_bytes = std::max(plan_.live_bytes, sum);
     }
   }

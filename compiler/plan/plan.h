@@ -31,7 +31,14 @@ struct Plan {
   int64_t arena_bytes = 0;
   // The greatest sum of dense bytes of arena Values alive at once, at the bounds: no alignment, no scratch.
   int64_t live_bytes = 0;
+  std::vector<int64_t> live_at;  // that sum while each layer runs
 };
+
+// What an arena may take: 15 % more than the live bytes, and 64 KiB.
+int64_t arena_limit(const Plan&);
+// Where the arena takes more: convolutions whose Winograd scratch is the reason give it up (attribute
+// `winograd` goes). Whether any did; then the graph is to be planned again.
+bool drop_winograd(Graph&, const Plan&);
 
 // Whether the node's output is its first input's bytes, so that it needs no layer and no memory.
 bool is_view(const Node&);

@@ -9,9 +9,9 @@ extern "C" {
   #endif
 
   // Scratch memory of one run: 64-byte aligned, one for each thread that runs the model, reusable at once.
-  #define BLOCK_ARENA_BYTES INT64_C(5120)
+  #define BLOCK_ARENA_BYTES INT64_C(29440)
   // Size of the weights.
-  #define BLOCK_WEIGHTS_BYTES INT64_C(3472)
+  #define BLOCK_WEIGHTS_BYTES INT64_C(10384)
   // The stack that a run takes at most.
   #define BLOCK_STACK_BYTES INT64_C(16384)
   // The most bytes that a tensor can take.

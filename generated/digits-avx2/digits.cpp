@@ -3,9 +3,9 @@
 //
 //    #  layer                                        output                           MFLOP   weights  arena
 //    0  conv1_Conv  Conv                             [N,8,8,32]                        1.18      1280  0..262144
-//    1  conv2_Conv  Conv                             [N,8,8,32]                       37.75    37.0 K  262144..524288
+//    1  conv2_Conv  Conv                             [N,8,8,32]                       37.75   147.6 K  262144..524288
 //    2  pool1_MaxPool  MaxPool                       [N,4,4,32]                        0.07         -  131072..196608
-//    3  conv3_Conv  Conv                             [N,4,4,64]                       18.87    74.0 K  0..131072
+//    3  conv3_Conv  Conv                             [N,4,4,64]                       18.87   295.2 K  0..131072
 //    4  pool2_MaxPool  MaxPool                       [N,2,2,64]                        0.03         -  131072..163840
 //    5  fc1_Gemm  Gemm                               [N,64]                            1.05    65.9 K  0..8192
 //    6  fc2_Gemm  Gemm                               [N,10]                            0.04      4192  output
@@ -19,6 +19,7 @@
 #include "sinter/mac.h"
 #include "sinter/math.h"
 #include "sinter/status.h"
+#include "sinter/winograd.h"
 
 using namespace sinter::avx2;
 
@@ -83,62 +84,65 @@ namespace {
   for (std::int64_t p = 0; p < 2; ++p) panel(Int<2>(), Int<8>(), p * 16, w + p * 144);
 }
 
-// 1  conv2_Conv: Conv 3x3, stride 1x1, 32 -> 32 channels, pads 1+1,1+1, then relu(acc)
+// 1  conv2_Conv: Conv 3x3 by Winograd F(4x4, 3x3), 32 -> 32 channels, groups of 6 tiles, error 9e-07 of the
+// largest, then relu(acc)
 //    "/conv2/Conv" (Conv) + "/bn2/BatchNormalization" (BatchNormalization) + "/relu_1/Relu" (Relu)
 [[gnu::noinline]] void conv2_Conv(
     const float* __restrict x,  // [N][8][8][32]
-    const float* __restrict w,  // [32 channels][9 taps][32], in panels of 16
+    const float* __restrict w,  // [32 channels][36 positions][32], in panels of 16
     const float* __restrict bias,  // [32]
     float* __restrict y,  // [N][8][8][32]
+    float* __restrict v,  // scratch, 7488 elements
+    float* __restrict s,  // scratch, 4032 elements
     std::int64_t N) {  // input \"image\" axis 0
-  // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
-    constexpr int kVectors = vectors.value;
-    for (std::int64_t n = 0; n < N; ++n) {
-      for (std::int64_t o0 = 0; o0 < 8; ++o0) {
-        const std::int64_t i0 = o0 - 1;
-        const std::int64_t k0_first = i0 < 0 ? -i0 : 0;
-        const std::int64_t k0_last = sinter::min_of(std::int64_t{3}, 8 - i0);
-        [[maybe_unused]] const auto tile = [&](auto pixels, std::int64_t ox) __attribute__((always_inline)) {
-          constexpr int kPixels = pixels.value;
-          Tile<kVectors, kPixels> sum;
-          tile_bias(sum, bias + c);
-          for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-            mac(sum, x + ((n * 8 + i0 + k0) * 8 + ox - 1) * 32, 32, wp + (k0 * 3 + 0) * (32 * kVectors * kLanes), 96);
-          }
-          SINTER_UNROLL
-          for (int t = 0; t < kPixels; ++t) {
-            SINTER_UNROLL
-            for (int o = 0; o < kVectors; ++o) {
-              const int lanes = o == kVectors - 1 ? last.value : kLanes;
-              store_lanes(y + ((n * 8 + o0) * 8 + ox + t) * 32 + c + o * kLanes, relu(sum.a[t][o]), lanes);
-            }
-          }
-        };
-        [[maybe_unused]] const auto edge = [&](auto pixels, std::int64_t ox, std::int64_t first, std::int64_t end) __attribute__((always_inline)) {
-          constexpr int kPixels = pixels.value;
-          Tile<kVectors, kPixels> sum;
-          tile_bias(sum, bias + c);
-          for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-            mac(sum, x + ((n * 8 + i0 + k0) * 8 + ox - 1 + first) * 32, 32, wp + (k0 * 3 + first) * (32 * kVectors * kLanes), (end - first) * 32);
-          }
-          SINTER_UNROLL
-          for (int t = 0; t < kPixels; ++t) {
-            SINTER_UNROLL
-            for (int o = 0; o < kVectors; ++o) {
-              const int lanes = o == kVectors - 1 ? last.value : kLanes;
-              store_lanes(y + ((n * 8 + o0) * 8 + ox + t) * 32 + c + o * kLanes, relu(sum.a[t][o]), lanes);
-            }
-          }
-        };
-        std::int64_t ox = 0;
-        for (; ox < 1; ++ox) edge(Int<1>(), ox, sinter::max_of(std::int64_t{0}, sinter::ceil_div(1 - ox, 1)), sinter::min_of(std::int64_t{3}, sinter::ceil_div(8 + 1 - ox, 1)));
-        for (std::int64_t k = 0; k < 1; ++k, ox += 6) tile(Int<6>(), ox);
-        for (; ox < 8; ++ox) edge(Int<1>(), ox, sinter::max_of(std::int64_t{0}, sinter::ceil_div(1 - ox, 1)), sinter::min_of(std::int64_t{3}, sinter::ceil_div(8 + 1 - ox, 1)));
+  for (std::int64_t n = 0; n < N; ++n) {
+    for (std::int64_t first = 0; first < 4; first += 6) {
+      const std::int64_t count = sinter::min_of(std::int64_t{6}, 4 - first);
+      // the group's inputs, a run of tiles in a row at a time
+      for (std::int64_t t = 0; t < count;) {
+        const std::int64_t ty = (first + t) / 2, tx = (first + t) % 2;
+        const std::int64_t run = sinter::min_of(count - t, 2 - tx);
+        winograd_input<4>(x + n * 8 * 8 * 32, 8, 8, 32, ty * 4 - 1, tx * 4 - 1, run, v + t * 32, 208, 32);
+        t += run;
       }
+      // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
+      const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+        constexpr int kVectors = vectors.value;
+        for (std::int64_t k = 0; k < 36; ++k) {
+          const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {
+            constexpr int kPixels = pixels.value;
+            Tile<kVectors, kPixels> sum;
+            tile_bias(sum, static_cast<const float*>(nullptr));
+            mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32);
+            SINTER_UNROLL
+            for (int i = 0; i < kPixels; ++i) {
+              SINTER_UNROLL
+              for (int o = 0; o < kVectors; ++o)
+                store(s + k * 112 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
+            }
+          };
+          std::int64_t t = 0;
+          for (; t + 6 <= count; t += 6) tile(Int<6>(), t);
+          if (t < count) tile(Int<4>(), t);
+        }
+        for (std::int64_t t = 0; t < count; ++t) {
+          const std::int64_t oy = (first + t) / 2 * 4, ox = (first + t) % 2 * 4;
+          const auto finish = [&](std::int64_t o, auto valid) __attribute__((always_inline)) {
+            constexpr int lanes = valid.value;
+            const std::int64_t oc = c + o * kLanes;
+            const f32v b = load(bias + oc);
+            winograd_output<4>(s + t * (kVectors * kLanes) + o * kLanes, 112, 8 - oy, sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
+              store_lanes(y + ((n * 8 + oy + i) * 8 + ox + j) * 32 + oc, relu(add(sum, b)), lanes);
+            });
+          };
+          constexpr int kFull = last.value == kLanes ? kVectors : kVectors - 1;
+          for (std::int64_t o = 0; o < kFull; ++o) finish(o, Int<kLanes>());
+          if constexpr (kFull < kVectors) finish(kFull, last);
+        }
+      };
+      for (std::int64_t p = 0; p < 2; ++p) panel(Int<2>(), Int<8>(), p * 16, w + p * 18432);
     }
-  };
-  for (std::int64_t p = 0; p < 2; ++p) panel(Int<2>(), Int<8>(), p * 16, w + p * 4608);
+  }
 }
 
 // 2  pool1_MaxPool: MaxPool 2x2, stride 2x2
@@ -182,62 +186,65 @@ namespace {
   }
 }
 
-// 3  conv3_Conv: Conv 3x3, stride 1x1, 32 -> 64 channels, pads 1+1,1+1, then relu(acc)
+// 3  conv3_Conv: Conv 3x3 by Winograd F(4x4, 3x3), 32 -> 64 channels, groups of 6 tiles, error 1e-06 of the
+// largest, then relu(acc)
 //    "/conv3/Conv" (Conv) + "/bn3/BatchNormalization" (BatchNormalization) + "/relu_2/Relu" (Relu)
 [[gnu::noinline]] void conv3_Conv(
     const float* __restrict x,  // [N][4][4][32]
-    const float* __restrict w,  // [64 channels][9 taps][32], in panels of 16
+    const float* __restrict w,  // [64 channels][36 positions][32], in panels of 16
     const float* __restrict bias,  // [64]
     float* __restrict y,  // [N][4][4][64]
+    float* __restrict v,  // scratch, 7488 elements
+    float* __restrict s,  // scratch, 4032 elements
     std::int64_t N) {  // input \"image\" axis 0
-  // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
-    constexpr int kVectors = vectors.value;
-    for (std::int64_t n = 0; n < N; ++n) {
-      for (std::int64_t o0 = 0; o0 < 4; ++o0) {
-        const std::int64_t i0 = o0 - 1;
-        const std::int64_t k0_first = i0 < 0 ? -i0 : 0;
-        const std::int64_t k0_last = sinter::min_of(std::int64_t{3}, 4 - i0);
-        [[maybe_unused]] const auto tile = [&](auto pixels, std::int64_t ox) __attribute__((always_inline)) {
-          constexpr int kPixels = pixels.value;
-          Tile<kVectors, kPixels> sum;
-          tile_bias(sum, bias + c);
-          for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-            mac(sum, x + ((n * 4 + i0 + k0) * 4 + ox - 1) * 32, 32, wp + (k0 * 3 + 0) * (32 * kVectors * kLanes), 96);
-          }
-          SINTER_UNROLL
-          for (int t = 0; t < kPixels; ++t) {
-            SINTER_UNROLL
-            for (int o = 0; o < kVectors; ++o) {
-              const int lanes = o == kVectors - 1 ? last.value : kLanes;
-              store_lanes(y + ((n * 4 + o0) * 4 + ox + t) * 64 + c + o * kLanes, relu(sum.a[t][o]), lanes);
-            }
-          }
-        };
-        [[maybe_unused]] const auto edge = [&](auto pixels, std::int64_t ox, std::int64_t first, std::int64_t end) __attribute__((always_inline)) {
-          constexpr int kPixels = pixels.value;
-          Tile<kVectors, kPixels> sum;
-          tile_bias(sum, bias + c);
-          for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-            mac(sum, x + ((n * 4 + i0 + k0) * 4 + ox - 1 + first) * 32, 32, wp + (k0 * 3 + first) * (32 * kVectors * kLanes), (end - first) * 32);
-          }
-          SINTER_UNROLL
-          for (int t = 0; t < kPixels; ++t) {
-            SINTER_UNROLL
-            for (int o = 0; o < kVectors; ++o) {
-              const int lanes = o == kVectors - 1 ? last.value : kLanes;
-              store_lanes(y + ((n * 4 + o0) * 4 + ox + t) * 64 + c + o * kLanes, relu(sum.a[t][o]), lanes);
-            }
-          }
-        };
-        std::int64_t ox = 0;
-        for (; ox < 1; ++ox) edge(Int<1>(), ox, sinter::max_of(std::int64_t{0}, sinter::ceil_div(1 - ox, 1)), sinter::min_of(std::int64_t{3}, sinter::ceil_div(4 + 1 - ox, 1)));
-        for (std::int64_t k = 0; k < 1; ++k, ox += 2) tile(Int<2>(), ox);
-        for (; ox < 4; ++ox) edge(Int<1>(), ox, sinter::max_of(std::int64_t{0}, sinter::ceil_div(1 - ox, 1)), sinter::min_of(std::int64_t{3}, sinter::ceil_div(4 + 1 - ox, 1)));
+  for (std::int64_t n = 0; n < N; ++n) {
+    for (std::int64_t first = 0; first < 1; first += 6) {
+      const std::int64_t count = sinter::min_of(std::int64_t{6}, 1 - first);
+      // the group's inputs, a run of tiles in a row at a time
+      for (std::int64_t t = 0; t < count;) {
+        const std::int64_t ty = (first + t) / 1, tx = (first + t) % 1;
+        const std::int64_t run = sinter::min_of(count - t, 1 - tx);
+        winograd_input<4>(x + n * 4 * 4 * 32, 4, 4, 32, ty * 4 - 1, tx * 4 - 1, run, v + t * 32, 208, 32);
+        t += run;
       }
+      // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
+      const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+        constexpr int kVectors = vectors.value;
+        for (std::int64_t k = 0; k < 36; ++k) {
+          const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {
+            constexpr int kPixels = pixels.value;
+            Tile<kVectors, kPixels> sum;
+            tile_bias(sum, static_cast<const float*>(nullptr));
+            mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32);
+            SINTER_UNROLL
+            for (int i = 0; i < kPixels; ++i) {
+              SINTER_UNROLL
+              for (int o = 0; o < kVectors; ++o)
+                store(s + k * 112 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
+            }
+          };
+          std::int64_t t = 0;
+          for (; t + 6 <= count; t += 6) tile(Int<6>(), t);
+          if (t < count) tile(Int<1>(), t);
+        }
+        for (std::int64_t t = 0; t < count; ++t) {
+          const std::int64_t oy = (first + t) / 1 * 4, ox = (first + t) % 1 * 4;
+          const auto finish = [&](std::int64_t o, auto valid) __attribute__((always_inline)) {
+            constexpr int lanes = valid.value;
+            const std::int64_t oc = c + o * kLanes;
+            const f32v b = load(bias + oc);
+            winograd_output<4>(s + t * (kVectors * kLanes) + o * kLanes, 112, 4 - oy, sinter::min_of(std::int64_t{4}, 4 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
+              store_lanes(y + ((n * 4 + oy + i) * 4 + ox + j) * 64 + oc, relu(add(sum, b)), lanes);
+            });
+          };
+          constexpr int kFull = last.value == kLanes ? kVectors : kVectors - 1;
+          for (std::int64_t o = 0; o < kFull; ++o) finish(o, Int<kLanes>());
+          if constexpr (kFull < kVectors) finish(kFull, last);
+        }
+      };
+      for (std::int64_t p = 0; p < 4; ++p) panel(Int<2>(), Int<8>(), p * 16, w + p * 18432);
     }
-  };
-  for (std::int64_t p = 0; p < 4; ++p) panel(Int<2>(), Int<8>(), p * 16, w + p * 4608);
+  }
 }
 
 // 4  pool2_MaxPool: MaxPool 2x2, stride 2x2
@@ -365,12 +372,12 @@ extern "C" int digits_run(const digits_inputs* in, digits_outputs* out, void* ar
   const unsigned char* const w = digits_weights;
 
   conv1_Conv(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 1152), sinter::at<float>(a, 0), N);
-  conv2_Conv(sinter::at<float>(a, 0), sinter::at<float>(w, 1280), sinter::at<float>(w, 38144), sinter::at<float>(a, 262144), N);
+  conv2_Conv(sinter::at<float>(a, 0), sinter::at<float>(w, 1280), sinter::at<float>(w, 148736), sinter::at<float>(a, 262144), sinter::at<float>(a, 524288), sinter::at<float>(a, 554240), N);
   pool1_MaxPool(sinter::at<float>(a, 262144), sinter::at<float>(a, 131072), N);
-  conv3_Conv(sinter::at<float>(a, 131072), sinter::at<float>(w, 38272), sinter::at<float>(w, 112000), sinter::at<float>(a, 0), N);
+  conv3_Conv(sinter::at<float>(a, 131072), sinter::at<float>(w, 148864), sinter::at<float>(w, 443776), sinter::at<float>(a, 0), sinter::at<float>(a, 196608), sinter::at<float>(a, 226560), N);
   pool2_MaxPool(sinter::at<float>(a, 0), sinter::at<float>(a, 131072), N);
-  fc1_Gemm(sinter::at<float>(a, 131072), sinter::at<float>(w, 112256), sinter::at<float>(w, 177792), sinter::at<float>(a, 0), N);
-  fc2_Gemm(sinter::at<float>(a, 0), sinter::at<float>(w, 178112), sinter::at<float>(w, 182208), out->logits, N);
+  fc1_Gemm(sinter::at<float>(a, 131072), sinter::at<float>(w, 444032), sinter::at<float>(w, 509568), sinter::at<float>(a, 0), N);
+  fc2_Gemm(sinter::at<float>(a, 0), sinter::at<float>(w, 509888), sinter::at<float>(w, 513984), out->logits, N);
   out->logits_dims[0] = N;
   out->logits_dims[1] = 10;
   return DIGITS_OK;

@@ -9,9 +9,9 @@ extern "C" {
   #endif
 
   // Scratch memory of one run: 64-byte aligned, one for each thread that runs the model, reusable at once.
-  #define DIGITS_ARENA_BYTES INT64_C(524288)
+  #define DIGITS_ARENA_BYTES INT64_C(570368)
   // Size of the weights.
-  #define DIGITS_WEIGHTS_BYTES INT64_C(182304)
+  #define DIGITS_WEIGHTS_BYTES INT64_C(514080)
   // The stack that a run takes at most.
   #define DIGITS_STACK_BYTES INT64_C(16384)
   // The most bytes that a tensor can take.
