@@ -216,7 +216,8 @@ int64_t greatest_frame(const std::string& su_file) {
     const size_t tab = line.find('\t');
     if (tab == std::string::npos) continue;
     most = std::max(most, static_cast<int64_t>(std::atoll(line.c_str() + tab + 1)));
-    if (line.find("dynamic") != std::string::npos && line.find("bounded") == std::string::npos)
+    const std::string kind = line.substr(line.rfind('\t') + 1);  // names may hold the word, too
+    if (kind.find("dynamic") != std::string::npos && kind.find("bounded") == std::string::npos)
       most = int64_t{1} << 62;
   }
   return most;
@@ -370,6 +371,13 @@ std::string check_outputs(const fs::path& file, const Graph& g, const std::vecto
   return "";
 }
 
+// The functions of a plan and of the plans of its bodies.
+void take_functions(const Plan& plan, std::vector<std::string>& taken) {
+  for (const Layer& l : plan.layers) taken.push_back(l.function);
+  for (const std::vector<Plan>& bodies : plan.bodies)
+    for (const Plan& body : bodies) take_functions(body, taken);
+}
+
 // A translation unit's files are named after its models: u0_39, or u5 for one.
 std::string unit_name(const std::vector<size_t>& models) {
   return models.size() == 1 ? fmt::format("u{}", models[0])
@@ -435,7 +443,7 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
       separate_outputs(*graphs[i]);
       WeightStore store;
       const Plan plan = make_plan(*graphs[i], target, store, taken);
-      for (const Layer& l : plan.layers) taken.push_back(l.function);
+      take_functions(plan, taken);
       BundleOptions b;
       b.name = id;
       b.model_file = "test.onnx";
