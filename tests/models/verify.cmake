@@ -1,5 +1,5 @@
 # One network: every data set through `sinter verify`. MODEL is its folder; REFUSED, where not empty, must be in the
-# message of a refusal.
+# message of a refusal; TOLERANCE, where not empty, is verify's --atol.
 if(NOT EXISTS ${MODEL}/model.onnx)
   message("SKIPPED: no test models here")
   return()
@@ -16,6 +16,9 @@ if(MACHINE STREQUAL "aarch64")
 endif()
 if(EXISTS ${MODEL}/custom_ops.json)
   list(APPEND options --custom-ops ${MODEL}/custom_ops.json)
+endif()
+if(TOLERANCE)
+  list(APPEND options --atol ${TOLERANCE})
 endif()
 file(GLOB sets ${MODEL}/test_data_set_*)
 foreach(set IN LISTS sets)
