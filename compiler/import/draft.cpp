@@ -55,6 +55,8 @@ Draft Importer::draft(Scope& scope, const NodeProto& n) {
     if (!seen.insert(name).second) refuse("attribute {} is given twice", sinter::quoted(name));
     const AttributeProto* a = resolve(scope, given);
     if (!a) continue;
+    if (a->type() == AttributeProto::UNDEFINED && model_.ir_version() >= 3)
+      refuse("attribute {} is of no type", sinter::quoted(name));
     switch (type_of(*a)) {
       case AttributeProto::FLOAT: d.attributes.set(name, a->f()); break;
       case AttributeProto::INT: d.attributes.set(name, static_cast<int64_t>(a->i())); break;

@@ -152,7 +152,9 @@ class Importer {
 };
 
 std::string normal_domain(const std::string& domain);  // "ai.onnx" -> ""
-std::string node_name(const onnx::NodeProto& n);       // its own, else its first output's
+// Refuses operators of ONNX's own domain that are younger than `opset`, and attributes that no version has.
+void check_schema(const onnx::NodeProto& n, int64_t opset);
+std::string node_name(const onnx::NodeProto& n);  // its own, else its first output's
 std::string label_of(const std::string& name, const std::string& op);
 // The order in which those nodes run that lead to `wanted`; refuses cycles and names with two makers.
 std::vector<int> live_order(const Repeated<onnx::NodeProto>& nodes, const std::vector<std::string>& wanted);

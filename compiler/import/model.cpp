@@ -85,6 +85,8 @@ std::unique_ptr<Graph> Importer::run() {
 }
 
 void Importer::read_opsets() {
+  if (model_.ir_version() > kNewestIr)
+    refuse("IR version {} is not supported: up to {} are", model_.ir_version(), kNewestIr);
   for (const auto& o : model_.opset_import()) {
     const std::string domain = normal_domain(o.domain());
     if (!opsets_.emplace(domain, o.version()).second && opsets_[domain] != o.version())

@@ -214,6 +214,7 @@ void Importer::import_node(Scope& scope, const NodeProto& n) {
   const auto version = scope.opsets->find("");
   const bool known = version != scope.opsets->end();
   if (!known && domain.empty()) refuse("the model names no opset of ONNX's own operators");
+  if (domain.empty() && !contrib) check_schema(n, version->second);
   Rewrite rewrite(d, known ? version->second : 0, *scope.graph, [&](Draft& made) { emit(scope, made); });
   if (flex)
     expand_flex_attention(scope, rewrite);
@@ -306,6 +307,9 @@ void Importer::emit(Scope& scope, Draft& d) {
     const size_t count = bodies[0]->outputs.size() - (d.op == "Loop" && !bodies[0]->outputs.empty() ? 1 : 0);
     if (d.outputs.size() < count) d.outputs.resize(count);
   }
+  if (op->max_outputs >= 0 && d.outputs.size() > static_cast<size_t>(op->max_outputs) &&
+      op->domain[0] == '\0')
+    refuse("{} outputs, but it has at most {}", d.outputs.size(), op->max_outputs);
   // Outputs that must be there are made even if nobody wants them; ops with any number of outputs may count
   // them, so all are made.
   for (size_t i = 0; i < d.outputs.size(); ++i)

@@ -46,6 +46,7 @@ struct Model {
 
 // The newest opset of the domain "" that is understood; older ones are rewritten to it.
 constexpr int64_t kNewestOpset = 28;
+constexpr int64_t kNewestIr = 14;  // of ModelProto.ir_version
 
 // Throws Refusal with all problems found, and nothing else.
 Model import_model(const std::filesystem::path& file, const ImportOptions& options = {});

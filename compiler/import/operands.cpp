@@ -146,7 +146,17 @@ void Importer::adopt(Graph& g, Node& n) {
     if (!v) continue;
     const auto declared = declared_.find(v->name);
     Shape& shape = v->type.shape;
-    if (declared == declared_.end() || declared->second.size() != shape.size()) continue;
+    if (declared == declared_.end()) continue;
+    bool fits = declared->second.size() == shape.size();
+    for (size_t a = 0; fits && a < shape.size(); ++a)
+      fits = declared->second[a].is(-1) || !shape[a].is_static() || shape[a] == declared->second[a];
+    const auto& outputs = model_.graph().output();  // those are compared when all is known
+    if (!fits &&
+        std::any_of(outputs.begin(), outputs.end(), [&](const auto& o) { return o.name() == v->name; }))
+      continue;
+    if (!fits)
+      refuse_node(n, fmt::format("its output {} is {}, but the model declares {}", sinter::quoted(v->name),
+                                 text(shape), text(declared->second)));
     for (size_t a = 0; a < shape.size(); ++a) {
       const Dim& wanted = declared->second[a];
       std::vector<SymbolPtr> symbols;
