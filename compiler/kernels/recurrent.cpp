@@ -176,8 +176,8 @@ void Writer::declare() {
   if (n_.has_output(2)) yc_ = w_.output(2);
   const int64_t rows = std::max<int64_t>(rows_.hi(), 1), all_steps = std::max<int64_t>(r_.steps.hi(), 1);
   if (!direct_) {
-    // About 256 KiB of projections, but enough rows for full tiles.
-    const int64_t fit = std::max((int64_t{1} << 16) / (rows * width_), (16 + rows - 1) / rows);
+    // About 32 KiB of projections (the arena's budget), but enough rows for full tiles.
+    const int64_t fit = std::max((int64_t{1} << 13) / (rows * width_), (16 + rows - 1) / rows);
     block_ = std::min(all_steps, fit);
     projected_ = w_.scratch("projected", "float", block_ * rows * width_);
   }

@@ -19,12 +19,17 @@ bool drop_winograd(Graph& g, const Plan& plan) {
     if (scratch > 0) found.emplace_back(plan.live_at[i] + scratch, plan.layers[i].node);
   }
   if (found.empty()) return false;
-  // Where only the gaps between tensors are too large, the greatest one alone.
+  // Where none is too large by itself, gaps between tensors are the reason: those near the limit make them.
   const int64_t most = std::max_element(found.begin(), found.end())->first;
+  const int64_t from = most > limit ? limit : limit / 5 * 4;
+  bool dropped = false;
   for (const auto& n : g.nodes)
     for (const auto& [bytes, node] : found)
-      if (node == n.get() && bytes >= std::min(most, limit)) n->attributes.erase("winograd");
-  return true;
+      if (node == n.get() && bytes > from) {
+        n->attributes.erase("winograd");
+        dropped = true;
+      }
+  return dropped;
 }
 
 }  // namespace sinter
