@@ -211,6 +211,8 @@ void Importer::import_node(Scope& scope, const NodeProto& n) {
       (domain.empty() && (d.op == "SimplifiedLayerNormalization" || d.op == "CausalConvWithState"));
   const bool flex = domain == "ai.onnx.preview" && d.op == "FlexAttention";
   if (!domain.empty() && !contrib && !flex) return emit(scope, d);
+  if (!domain.empty() && !scope.opsets->count(domain))
+    refuse("the model names no opset of domain {}", sinter::quoted(domain));
   const auto version = scope.opsets->find("");
   const bool known = version != scope.opsets->end();
   if (!known && domain.empty()) refuse("the model names no opset of ONNX's own operators");
