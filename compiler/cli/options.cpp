@@ -174,6 +174,9 @@ std::vector<DeclaredInput> declared_inputs(const std::string& model, const std::
   for (const auto& t : proto.graph().sparse_initializer()) initialized.insert(t.values().name());
   for (const auto& i : proto.graph().input()) {
     if (initialized.count(i.name())) continue;
+    if (i.has_type() && !i.type().has_tensor_type())  // before its file is read
+      throw Refusal(fmt::format("input {}: sequences, maps, optionals and sparse tensors are not supported",
+                                sinter::quoted(i.name())));
     const auto& type = i.type().tensor_type();
     DeclaredInput d{i.name(), dtype_of_onnx(type.elem_type()), type.has_shape(), {}};
     for (int k = 0; k < type.shape().dim_size(); ++k) {
