@@ -23,13 +23,7 @@ Attributes with(const std::string& name, Attribute value) {
 Value* Importer::inline_modifier(Scope& outer, const onnx::GraphProto& g, Value* input) {
   if (outer.depth + 1 > kMaxDepth) refuse("nested more than {} deep", kMaxDepth);
   if (g.input_size() != 1 || g.output_size() != 1) refuse("a modifier must have one input and one output");
-  Scope scope;
-  scope.graph = outer.graph;
-  scope.parent = &outer;
-  scope.prefix = outer.prefix;
-  scope.opsets = outer.opsets;
-  scope.bindings = outer.bindings;
-  scope.depth = outer.depth + 1;
+  Scope scope = inside(outer, outer.graph);
   declare_initializers(scope, g);
   scope.values.emplace(g.input(0).name(), input);
   import_nodes(scope, g.node(), {g.output(0).name()});

@@ -151,6 +151,8 @@ class Importer {
   bool speculate_ = false;  // infer there too, as far as it goes: only old opsets' upgrades ask for types
 };
 
+Scope inside(Scope& outer,
+             Graph* graph);  // of a body: names, opsets and attributes of `outer`; nodes go to `graph`
 std::string normal_domain(const std::string& domain);  // "ai.onnx" -> ""
 // Refuses operators of ONNX's own domain that are younger than `opset`, and attributes that no version has.
 void check_schema(const onnx::NodeProto& n, int64_t opset);

@@ -335,6 +335,17 @@ void Importer::emit(Scope& scope, Draft& d) {
     settle(g, *node);
 }
 
+Scope inside(Scope& outer, Graph* graph) {
+  Scope scope;
+  scope.graph = graph;
+  scope.parent = &outer;
+  scope.prefix = outer.prefix;
+  scope.opsets = outer.opsets;
+  scope.bindings = outer.bindings;
+  scope.depth = outer.depth + 1;
+  return scope;
+}
+
 // An If whose condition is known is its branch. Exporters put shape tests there, and the branch not taken
 // often has no valid shapes.
 void Importer::inline_branch(Scope& outer, const GraphProto& branch, const Draft& d) {
@@ -342,13 +353,7 @@ void Importer::inline_branch(Scope& outer, const GraphProto& branch, const Draft
   if (branch.input_size() != 0) refuse("a branch has no inputs");
   if (static_cast<int>(d.outputs.size()) > branch.output_size())
     refuse("{} outputs, but the branch has {}", d.outputs.size(), branch.output_size());
-  Scope scope;
-  scope.graph = outer.graph;
-  scope.parent = &outer;
-  scope.prefix = outer.prefix;
-  scope.opsets = outer.opsets;
-  scope.bindings = outer.bindings;
-  scope.depth = outer.depth + 1;
+  Scope scope = inside(outer, outer.graph);
   declare_initializers(scope, branch);
   std::unordered_set<std::string> made;
   for (const NodeProto& n : branch.node()) made.insert(n.output().begin(), n.output().end());
@@ -509,13 +514,7 @@ std::unique_ptr<Graph> Importer::import_body(Scope& outer, const GraphProto& pro
   body->name = proto.name();
   body->parent = outer.graph;
   body->symbols = outer.graph->symbols;
-  Scope scope;
-  scope.graph = body.get();
-  scope.parent = &outer;
-  scope.prefix = outer.prefix;
-  scope.opsets = outer.opsets;
-  scope.bindings = outer.bindings;
-  scope.depth = outer.depth + 1;
+  Scope scope = inside(outer, body.get());
   declare_initializers(scope, proto);
   for (int i = 0; i < proto.input_size(); ++i) {
     const std::string& name = proto.input(i).name();

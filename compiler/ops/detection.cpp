@@ -2,6 +2,7 @@
 //
 // Boxes and regions come with the data, so the work is irregular: eval and generated code share
 // runtime/sinter/nms.h and runtime/sinter/roi.h.
+#include "ops/float_types.h"
 #include "ops/movement.h"
 #include "sinter/nms.h"
 #include "sinter/roi.h"
@@ -94,16 +95,6 @@ RoiGeometry geometry(const Tensor& image, const Tensor& out, const Attributes& a
           out.dim(2),
           out.dim(3),
           a.real("spatial_scale", 1)};
-}
-
-template <class F>
-void with_float(DType t, F f) {
-  switch (t) {
-    case DType::kF32: return f(float{});
-    case DType::kF64: return f(double{});
-    case DType::kF16: return f(half{});
-    default: return f(bfloat16{});
-  }
 }
 
 void eval_roi_align(Evaluation& e) {

@@ -4,6 +4,7 @@
 // generated code share runtime/sinter/fft.h.
 #include "ops/signal.h"
 
+#include "ops/float_types.h"
 #include "ops/movement.h"
 #include "sinter/fft.h"
 
@@ -75,16 +76,6 @@ void infer_dft(Inference& x) {
   extent = onesided && !inverse ? floordiv(length, 2) + 1 : length;
   out.back() = onesided && inverse ? 1 : 2;
   x.set(0, x.dtype(0), std::move(out));
-}
-
-template <class F>
-void with_float(DType t, F f) {
-  switch (t) {
-    case DType::kF32: return f(float{});
-    case DType::kF64: return f(double{});
-    case DType::kF16: return f(half{});
-    default: return f(bfloat16{});
-  }
 }
 
 void eval_dft(Evaluation& e) {

@@ -27,6 +27,22 @@ inline int mark_axes(const I* axes, std::int64_t count, std::int64_t rank, bool*
   return kOk;
 }
 
+// The k-th axis that `axes` names; null: the first ones in order.
+template <class I>
+inline std::int64_t named_axis(const I* axes, std::int64_t k, std::int64_t rank) {
+  if (axes == nullptr) return k;
+  const std::int64_t given = static_cast<std::int64_t>(axes[k]);
+  return given < 0 ? given + rank : given;
+}
+// Whether they are axes of the tensor, each named once.
+template <class I>
+inline int check_axes(const I* axes, std::int64_t count, std::int64_t rank) {
+  bool marked[kMaxAxes + 1] = {};
+  if (axes != nullptr)
+    if (const int status = mark_axes(axes, count, rank, marked); status != kOk) return status;
+  return count > rank ? kIndexError : kOk;
+}
+
 // ---- movement: along each axis, which element of the input an element of the output is
 
 enum class AxisRule : unsigned char { kStep, kConstant, kEdge, kReflect, kWrap };
@@ -78,13 +94,9 @@ inline void move_axes(const T* x, T* y, const MovedAxis* axes, int rank, T fill)
 template <class I>
 inline int slice_axes(MovedAxis* moved, std::int64_t rank, const I* starts, const I* ends, const I* axes,
                       const I* steps, std::int64_t count) {
-  bool marked[kMaxAxes + 1] = {};
-  if (axes != nullptr)
-    if (const int status = mark_axes(axes, count, rank, marked); status != kOk) return status;
-  if (count > rank) return kIndexError;
+  if (const int status = check_axes(axes, count, rank); status != kOk) return status;
   for (std::int64_t k = 0; k < count; ++k) {
-    const std::int64_t given = axes != nullptr ? static_cast<std::int64_t>(axes[k]) : k;
-    MovedAxis& a = moved[given < 0 ? given + rank : given];
+    MovedAxis& a = moved[named_axis(axes, k, rank)];
     const std::int64_t n = a.extent, step = steps != nullptr ? static_cast<std::int64_t>(steps[k]) : 1;
     if (step == 0) return kDimError;
     const std::int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
@@ -109,13 +121,9 @@ template <class I>
 inline int pad_axes(MovedAxis* moved, std::int64_t rank, const std::int64_t* pads, const I* axes,
                     std::int64_t count, AxisRule rule) {
   constexpr std::int64_t most = std::int64_t{1} << 40;
-  bool marked[kMaxAxes + 1] = {};
-  if (axes != nullptr)
-    if (const int status = mark_axes(axes, count, rank, marked); status != kOk) return status;
-  if (count > rank) return kIndexError;
+  if (const int status = check_axes(axes, count, rank); status != kOk) return status;
   for (std::int64_t k = 0; k < count; ++k) {
-    const std::int64_t given = axes != nullptr ? static_cast<std::int64_t>(axes[k]) : k;
-    MovedAxis& a = moved[given < 0 ? given + rank : given];
+    MovedAxis& a = moved[named_axis(axes, k, rank)];
     const std::int64_t front = pads[k], behind = pads[k + count];
     if (front < -most || front > most || behind < -most || behind > most) return kDimError;
     a.crop = front < 0 ? -front : 0;
