@@ -37,9 +37,10 @@ struct Scope {
   std::unordered_set<std::string> awaited;  // in `values`, and some node is still to make it
 };
 
-// What declared shapes tell of operands that are run-time inputs (operands.cpp): the elements of inputs.
+// What declared shapes tell of operands that are run-time inputs (operands.cpp).
 struct Learned {
   std::map<std::string, std::map<size_t, int64_t>> elements;  // by input's name
+  std::map<std::string, int64_t> limits;                      // capacities of counts, by symbol's name
   bool final = false;  // nothing more to learn: declared extents are taken, and checked when the model runs
 };
 

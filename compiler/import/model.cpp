@@ -108,6 +108,7 @@ void Importer::read_opsets() {
 }
 
 void Importer::read_dim_options() {
+  for (const auto& [name, most] : learned_.limits) graph_->symbols->set_limit(name, most);
   for (const DimOption& o : options_.dims) {
     if (o.lo < 0 || o.hi < o.lo || o.step < 1)
       refuse("--dim {}: {}..{}:{} is no range", sinter::quoted(o.name), o.lo, o.hi, o.step);

@@ -4,8 +4,9 @@
 // shapes are expressions of them like of any other unknown. What bounds them is the model's own declaration
 // of its outputs: where an inferred extent is a linear expression of one element and the declared one is a
 // number, the element is that number. A second import takes it as known; the generated code compares it with
-// what it is given (Graph::element_checks). Declared extents of what can't be solved that way are taken in
-// the last import, and checked as well.
+// what it is given (Graph::element_checks). A count that a layer finds (the length of a Range, the trips of a
+// Loop) gets its capacity the same way. Declared extents of what can't be solved that way are taken in the
+// last import, and checked as well.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -26,16 +27,36 @@ struct ExtentOperand {
   bool negative;  // may be negative
 };
 constexpr ExtentOperand kExtentOperands[] = {
-    {"AffineGrid", 1, false}, {"BlackmanWindow", 0, false}, {"CenterCropPad", 1, false},
-    {"Col2Im", 1, false},     {"Col2Im", 2, false},         {"ConstantOfShape", 0, false},
-    {"Expand", 1, false},     {"HammingWindow", 0, false},  {"HannWindow", 0, false},
-    {"MaxUnpool", 2, false},  {"OneHot", 1, false},         {"Pad", 1, true},
-    {"Resize", 3, false},     {"Split", 1, false},          {"Tile", 1, false},
+    {"AffineGrid", 1, false},
+    {"BlackmanWindow", 0, false},
+    {"CenterCropPad", 1, false},
+    {"Col2Im", 1, false},
+    {"Col2Im", 2, false},
+    {"ConstantOfShape", 0, false},
+    {"DFT", 1, false},
+    {"Expand", 1, false},
+    {"HammingWindow", 0, false},
+    {"HannWindow", 0, false},
+    {"MaxUnpool", 2, false},
+    {"MelWeightMatrix", 0, false},
+    {"MelWeightMatrix", 1, false},
+    {"OneHot", 1, false},
+    {"Pad", 1, true},
+    {"Resize", 3, false},
+    {"STFT", 1, false},
+    {"STFT", 3, false},
+    {"Split", 1, false},
+    {"Tile", 1, false},
 };
 // Arithmetic on shapes: what goes in decides what comes out.
-constexpr std::string_view kArithmetic[] = {"Add",      "Cast",  "Concat",  "Div", "Gather",
-                                            "Identity", "Max",   "Min",     "Mul", "Neg",
-                                            "Reshape",  "Slice", "Squeeze", "Sub", "Unsqueeze"};
+constexpr std::string_view kArithmetic[] = {"Add", "Div", "Max", "Min", "Mul", "Neg", "Sub"};
+constexpr std::string_view kMovement[] = {"Cast",    "Concat", "Gather", "Identity", "If",
+                                          "Reshape", "Slice",  "Split",  "Squeeze",  "Unsqueeze"};
+
+template <class List>
+bool contains(const List& list, std::string_view name) {
+  return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
 
 // e at s = at; nullopt where that divides by zero or overflows.
 std::optional<int64_t> value_at(const Dim& e, int64_t at) {
@@ -69,28 +90,37 @@ std::optional<int64_t> solve(const Dim& e, int64_t value) {
 void Importer::find_extent_operands() {
   const auto& nodes = model_.graph().node();
   std::unordered_map<std::string, std::vector<int>> readers;
-  for (int i = 0; i < nodes.size(); ++i)
+  for (int i = 0; i < nodes.size(); ++i) {
     for (const std::string& name : nodes[i].input()) readers[name].push_back(i);
+    if (nodes[i].op_type() != "If") continue;
+    for (const auto& a : nodes[i].attribute())  // what its branches take from around it
+      for (const std::string& name : free_names(a.g())) readers[name].push_back(i);
+  }
   for (const auto& input : model_.graph().input()) {
     if (options_.constants.count(input.name())) continue;
-    std::deque<std::string> todo{input.name()};
+    struct Reached {
+      std::string name;
+      bool moved;  // its elements are the input's own, not computed from them
+    };
+    std::deque<Reached> todo{{input.name(), true}};
     std::set<std::string> seen{input.name()};
     while (!todo.empty()) {
-      const std::string name = todo.front();
+      const Reached at = todo.front();
       todo.pop_front();
-      const auto found = readers.find(name);
+      const auto found = readers.find(at.name);
       if (found == readers.end()) continue;
       for (int i : found->second) {
         const onnx::NodeProto& n = nodes[i];
         if (!normal_domain(n.domain()).empty()) continue;
         for (const ExtentOperand& e : kExtentOperands)
-          if (n.op_type() == e.op && e.input < n.input_size() && n.input(e.input) == name) {
+          if (n.op_type() == e.op && e.input < n.input_size() && n.input(e.input) == at.name) {
             extent_operands_.insert(input.name());
-            if (e.negative) signed_operands_.insert(input.name());
+            if (e.negative && at.moved) signed_operands_.insert(input.name());
           }
-        if (std::find(std::begin(kArithmetic), std::end(kArithmetic), n.op_type()) != std::end(kArithmetic))
+        const bool moves = contains(kMovement, n.op_type());
+        if (moves || contains(kArithmetic, n.op_type()))
           for (const std::string& o : n.output())
-            if (seen.insert(o).second) todo.push_back(o);
+            if (seen.insert(o).second) todo.push_back({o, at.moved && moves});
       }
     }
   }
@@ -161,11 +191,12 @@ void Importer::adopt(Graph& g, Node& n) {
       const Dim& wanted = declared->second[a];
       std::vector<SymbolPtr> symbols;
       shape[a].collect_symbols(symbols);
-      const bool learnable = !symbols.empty() && std::all_of(symbols.begin(), symbols.end(),
-                                                             [](const SymbolPtr& s) { return s->learnable; });
-      if (!learnable || wanted.is(-1)) continue;
-      typed_.push_back({{shape[a]}, {wanted}});
-      if (!learned_.final) continue;
+      const auto all = [&](auto f) { return std::all_of(symbols.begin(), symbols.end(), f); };
+      if (symbols.empty() || wanted.is(-1)) continue;
+      const bool learnable = all([](const SymbolPtr& s) { return s->learnable; });
+      if (learnable || all([](const SymbolPtr& s) { return s->from_data && !s->range.bounded(); }))
+        typed_.push_back({{shape[a]}, {wanted}});
+      if (!learned_.final || !learnable) continue;
       if (wanted.value() > shape[a].hi())
         refuse_node(
             n, fmt::format("axis {} is declared as {}, but is at most {}", a, wanted.text(), shape[a].hi()));
@@ -184,11 +215,13 @@ bool Importer::learn(Learned& learned) const {
   for (const auto& [inferred, declared] : typed_) {
     std::vector<SymbolPtr> symbols;
     inferred[0].collect_symbols(symbols);
-    const auto at = symbols.size() == 1 ? revealed_.find(symbols[0]) : revealed_.end();
-    if (at == revealed_.end()) continue;
+    if (symbols.size() != 1) continue;
     const auto value = solve(inferred[0], declared[0].value());
     if (!value || *value < -kMostMagnitude || *value > kMostMagnitude) continue;
-    more |= learned.elements[at->second.input].emplace(at->second.element, *value).second;
+    if (const auto at = revealed_.find(symbols[0]); at != revealed_.end())
+      more |= learned.elements[at->second.input].emplace(at->second.element, *value).second;
+    else if (!symbols[0]->range.bounded() && *value >= 0)
+      more |= learned.limits.emplace(symbols[0]->name, *value).second;
   }
   learned.final = !more;
   return true;

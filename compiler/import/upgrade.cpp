@@ -253,6 +253,7 @@ void shape_to_input(Rewrite& r) { r.attribute_to_input("shape", 1); }
 // enlarging and a shrinking Resize, where one kind of scale isn't known to be absent.
 void resize_asymmetric(Rewrite& r) {
   Attributes& a = r.node.attributes;
+  if (a.has("nearest_mode")) return;  // made by upsample_9
   Value* scales = r.node.input(1);
   r.node.inputs = {r.node.input(0), nullptr, scales};
   a.set("coordinate_transformation_mode", std::string("asymmetric"));
@@ -288,8 +289,14 @@ void upsample_7(Rewrite& r) {
   r.node.set_input(1, r.constant(Tensor::of(s, {static_cast<int64_t>(s.size())}), "scales"));
   r.node.attributes.erase("scales");
 }
+// Its scales are 1 or more by the text: with those of the run, one enlarging Resize.
 void upsample_9(Rewrite& r) {
   r.node.op = "Resize";
+  if (const Value* scales = r.node.input(1); scales && !scales->data) {
+    r.node.inputs = {r.node.input(0), nullptr, r.node.input(1)};
+    r.node.attributes.set("coordinate_transformation_mode", std::string("asymmetric"));
+    r.node.attributes.set("nearest_mode", std::string("floor"));
+  }
   if (r.node.attributes.text("mode", "nearest") == "bilinear")
     r.node.attributes.set("mode", std::string("linear"));
 }

@@ -249,23 +249,140 @@ Dim ceildiv(const Dim& a, const Dim& b) {
 }
 Dim mod(const Dim& a, const Dim& b) { return a - floordiv(a, b) * b; }
 
-bool provably_le(const Dim& a, const Dim& b) { return (b - a).lo() >= 0; }
+namespace {
+bool le_by_bounds(const Dim& a, const Dim& b) { return (b - a).lo() >= 0; }
+}  // namespace
 
 Dim min(const Dim& a, const Dim& b) {
-  if (a == b || provably_le(a, b)) return a;
-  if (provably_le(b, a)) return b;
+  if (a == b || le_by_bounds(a, b)) return a;
+  if (le_by_bounds(b, a)) return b;
   const bool swap = b.text() < a.text();
   const Interval x = a.bounds(), y = b.bounds();
   return atom(AtomKind::kMin, swap ? b : a, swap ? a : b, "min",
               {std::min(x.lo, y.lo), std::min(x.hi, y.hi)});
 }
 Dim max(const Dim& a, const Dim& b) {
-  if (a == b || provably_le(a, b)) return b;
-  if (provably_le(b, a)) return a;
+  if (a == b || le_by_bounds(a, b)) return b;
+  if (le_by_bounds(b, a)) return a;
   const bool swap = b.text() < a.text();
   const Interval x = a.bounds(), y = b.bounds();
   return atom(AtomKind::kMax, swap ? b : a, swap ? a : b, "max",
               {std::max(x.lo, y.lo), std::max(x.hi, y.hi)});
+}
+
+// ---- proofs of e >= 0 beyond intervals: by cases of min and max, and by bounds of floordiv
+
+namespace {
+
+using Replacements = std::map<std::string, Dim>;  // of atoms, by key
+
+Dim replaced(const Dim& d, const Replacements& with) {
+  if (d.is_static()) return d;
+  Dim sum(0);
+  for (const auto& [key, t] : d.poly()->terms) {
+    Dim p(t.coefficient);
+    for (const AtomPtr& a : t.monomial.atoms) {
+      if (const auto it = with.find(a->key); it != with.end()) {
+        p = p * it->second;
+        continue;
+      }
+      const Dim x = replaced(a->a, with), y = replaced(a->b, with);
+      switch (a->kind) {
+        case AtomKind::kSymbol: p = p * from_atom(a); break;
+        case AtomKind::kFloorDiv: p = p * floordiv(x, y); break;
+        case AtomKind::kMin: p = p * min(x, y); break;
+        case AtomKind::kMax: p = p * max(x, y); break;
+      }
+    }
+    sum = sum + p;
+  }
+  return sum;
+}
+
+// Some min or max in `d`, innermost first; null where there is none.
+AtomPtr choice_in(const Dim& d) {
+  if (d.is_static()) return nullptr;
+  for (const auto& [key, t] : d.poly()->terms)
+    for (const AtomPtr& a : t.monomial.atoms) {
+      if (a->kind == AtomKind::kSymbol) continue;
+      for (const Dim* part : {&a->a, &a->b})
+        if (AtomPtr inner = choice_in(*part)) return inner;
+      if (a->kind != AtomKind::kFloorDiv) return a;
+    }
+  return nullptr;
+}
+
+// Given d >= 0, where d is c * s + k: s with the range that this leaves it; nullopt where no s is left.
+std::optional<Replacements> assume(const Dim& d) {
+  if (d.is_static()) return d.value() >= 0 ? std::optional(Replacements{}) : std::nullopt;
+  int64_t c = 0, k = 0;
+  SymbolPtr symbol;
+  for (const auto& [key, t] : d.poly()->terms) {
+    if (key.empty()) {
+      k = t.coefficient;
+    } else if (symbol || t.monomial.atoms.size() != 1 || !t.monomial.atoms[0]->symbol) {
+      return Replacements{};  // says nothing of one symbol alone
+    } else {
+      symbol = t.monomial.atoms[0]->symbol;
+      c = t.coefficient;
+    }
+  }
+  auto narrowed = std::make_shared<Symbol>(*symbol);
+  Interval& r = narrowed->range;
+  if (c > 0)
+    r.lo = std::max(r.lo, -floordiv_int(k, c));
+  else
+    r.hi = std::min(r.hi, floordiv_int(k, -c));
+  if (r.lo > r.hi) return std::nullopt;
+  return Replacements{{symbol->id, Dim(SymbolPtr(narrowed))}};
+}
+
+// e > -slack / scale for the integer e, its floors replaced by what they are at least or at most.
+bool at_least_zero_relaxed(Dim e) {
+  int64_t scale = 1;
+  for (int step = 0; step < 4; ++step) {
+    if (e.lo() >= 1 - scale) return true;
+    if (e.is_static()) return false;
+    std::optional<Term> floor;
+    for (const auto& [key, t] : e.poly()->terms)
+      if (t.monomial.atoms.size() == 1 && t.monomial.atoms[0]->kind == AtomKind::kFloorDiv &&
+          t.monomial.atoms[0]->b.is_static() && t.monomial.atoms[0]->b.value() > 0)
+        floor = t;
+    if (!floor) return false;
+    const AtomPtr a = floor->monomial.atoms[0];
+    const Dim c(floor->coefficient);
+    const Dim least = floor->coefficient > 0 ? a->a - a->b + 1 : a->a;
+    e = (e - c * from_atom(a)) * a->b + c * least;
+    scale = mul(scale, a->b.value());
+  }
+  return false;
+}
+
+bool at_least_zero(const Dim& e, int cases) {
+  if (e.lo() >= 0) return true;
+  const AtomPtr choice = choice_in(e);
+  if (!choice) return at_least_zero_relaxed(e);
+  if (cases == 0) return false;
+  for (const bool first : {true, false}) {
+    const Dim &taken = first ? choice->a : choice->b, &other = first ? choice->b : choice->a;
+    auto with = assume(choice->kind == AtomKind::kMax ? taken - other : other - taken);
+    if (!with) continue;
+    const Dim value = replaced(taken, *with);
+    (*with)[choice->key] = value;
+    if (!at_least_zero(replaced(e, *with), cases - 1)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool provably_le(const Dim& a, const Dim& b) {
+  if (le_by_bounds(a, b)) return true;
+  try {
+    return at_least_zero(b - a, 4);
+  } catch (const Refusal&) {  // beyond 64 bits: not proved
+    return false;
+  }
 }
 
 Dim exact_div(const Dim& a, const Dim& b) {

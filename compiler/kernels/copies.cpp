@@ -24,6 +24,13 @@ const Symbol* own_count(const Node& n, const Dim& d) {
   return s.from_data && s.origin.ends_with(" of " + label(n)) ? &s : nullptr;
 }
 
+void settle_extent(LayerWriter& w, const Dim& d, const std::string& found) {
+  if (own_count(w.node, d))
+    w.out.line("*{} = {};", w.count(d), found);
+  else
+    w.out.line("if ({} != {}) return sinter::kDimError;", found, w.dim(d));
+}
+
 void Extents::define(const Dim& d) {
   std::vector<SymbolPtr> symbols;
   d.collect_symbols(symbols);

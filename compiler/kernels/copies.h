@@ -18,6 +18,9 @@ bool is_movable(const Node&);  // all its tensors
 
 // The symbol, where `d` is nothing but a count that this node itself finds in its data; else null.
 const Symbol* own_count(const Node&, const Dim& d);
+// Writes that extent d of the output is `found`: reported where it is a count of this node's own, else
+// compared (kDimError). The layer can fail then.
+void settle_extent(LayerWriter&, const Dim& d, const std::string& found);
 
 // Extents as text inside one function body. Symbols that the body defines itself (counts it has just found)
 // are named by their id and are not parameters.

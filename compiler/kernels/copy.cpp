@@ -164,7 +164,7 @@ void emit_blocks(LayerWriter& w) {
                                        {'h', grid[0]}, {'w', grid[1]},
                                        {'y', block},   {'x', block}};
   // Channels of the deep tensor: (y x c), or (c y x) for CRD; rows of the wide one: (h y), columns (w x).
-  const std::string channels = to_space && crd ? "cyx" : "yxc";
+  const std::string channels = crd ? "cyx" : "yxc";
   const std::string in_depth = last ? "nhw" + channels : "n" + channels + "hw";
   const std::string in_space = last ? "nhywxc" : "nchywx";
   const std::string &from = to_space ? in_depth : in_space, &to = to_space ? in_space : in_depth;

@@ -28,14 +28,6 @@ void input_extents(LayerWriter& w, const Shape& s) {
   w.out.line("const std::int64_t extent[] = {{{}}};", all.empty() ? "1" : all);
 }
 
-// Extent d of the output is `found`: reported or compared.
-void settle(LayerWriter& w, const Dim& d, const std::string& found) {
-  if (own_count(w.node, d))
-    w.out.line("*{} = {};", w.count(d), found);
-  else
-    w.out.line("if ({} != {}) return sinter::kDimError;", found, w.dim(d));
-}
-
 // ---- reductions
 
 bool accepts_reduce(const Node& n, const Target&) {
@@ -59,12 +51,12 @@ void emit_reduce(LayerWriter& w) {
              axes, w.dim(n.inputs[1]->type.shape[0]), rank);
   if (keep) {
     for (size_t a = 0; a < out.size(); ++a)
-      settle(w, out[a], fmt::format("(reduced[{0}] ? 1 : extent[{0}])", a));
+      settle_extent(w, out[a], fmt::format("(reduced[{0}] ? 1 : extent[{0}])", a));
   } else {
     w.out.line("std::int64_t kept[{}] = {{}};", rank);
     w.out.line("for (int a = 0, k = 0; a < {}; ++a)", rank);
     w.out.line("  if (!reduced[a]) kept[k++] = extent[a];");
-    for (size_t a = 0; a < out.size(); ++a) settle(w, out[a], fmt::format("kept[{}]", a));
+    for (size_t a = 0; a < out.size(); ++a) settle_extent(w, out[a], fmt::format("kept[{}]", a));
   }
   PlainOutput y(w, t);
   w.out.line("sinter::reduce_axes<sinter::Reduction::k{}>({}, {}, extent, reduced, {});",
@@ -104,7 +96,7 @@ void emit_view(LayerWriter& w) {
     w.out.line("if (!named[a]) found[k++] = extent[a];");
     w.out.line("}}");
   }
-  for (size_t a = 0; a < out.size(); ++a) settle(w, out[a], fmt::format("found[{}]", a));
+  for (size_t a = 0; a < out.size(); ++a) settle_extent(w, out[a], fmt::format("found[{}]", a));
   w.out.line("const std::int64_t size = {};", w.dim(product(in)));
   w.out.line("for (std::int64_t i = 0; i < size; ++i) {}[i] = {}[i];", w.output(0), x);
 }
@@ -138,7 +130,7 @@ void emit_move(LayerWriter& w) {
     w.out.line("const int status = sinter::pad_axes(axes, {}, {}, {}, {} / 2, {});", in.size(), first,
                pointer_or_null(w, 3), count, pad_rule(n));
   w.out.line("if (status != 0) return status;");
-  for (size_t a = 0; a < out.size(); ++a) settle(w, out[a], fmt::format("axes[{}].out", a));
+  for (size_t a = 0; a < out.size(); ++a) settle_extent(w, out[a], fmt::format("axes[{}].out", a));
   const DType t = n.inputs[0]->type.dtype;
   const std::string fill = is_op(n, {"Pad"}) && n.input(2) ? w.input(2) + "[0]" : zero_literal(t);
   w.out.line("sinter::move_axes<{}>({}, {}, axes, {}, {});", cpp_name(t), x, w.output(0), in.size(), fill);

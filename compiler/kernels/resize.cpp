@@ -58,7 +58,7 @@ class Writer {
     taps_ = taps;
     w_.flops(product(out) * Dim(2 * taps));
     loops();
-    if (by_run_) w_.out.line("return 0;");
+    if (by_run_ || checked_) w_.out.line("return 0;");
   }
 
  private:
@@ -70,7 +70,6 @@ class Writer {
     by_run_ = computed(n_, 2) || (computed(n_, 3) && policy() != "stretch") || (crops && computed(n_, 1));
     const bool fixed = is_static(in) && is_static(out) && !by_run_;
     if (by_run_) settle(in, out);
-    if (!fixed && rule_.antialias) refuse_node(n_, "antialiasing needs known sizes: pin them with --dim");
     std::vector<ResizeAxis> geometry;
     if (fixed)
       geometry = resize_geometry(n_.attributes, static_dims(in), static_dims(out), constant(n_, 2),
@@ -107,14 +106,17 @@ class Writer {
   void static_table(Axis& axis, const ResizeAxis& g) {
     std::vector<int32_t> index;
     std::vector<float> weight;
-    if (rule_.antialias && g.scale < 1 && kind_ != ResizeKind::kNearest) {
-      antialiased(axis, g, index, weight);
-    } else {
-      index.resize(static_cast<size_t>(g.out * axis.taps));
-      weight.resize(index.size());
-      resize_table(g, kind_, rule_.nearest, rule_.cubic_coefficient, rule_.exclude_outside, index.data(),
-                   weight.data());
-    }
+    const bool antialias = rule_.antialias && g.scale < 1 && kind_ != ResizeKind::kNearest;
+    if (antialias) axis.taps = antialiased_taps(g.scale);
+    index.resize(static_cast<size_t>(g.out * axis.taps));
+    weight.resize(index.size());
+    if (antialias)
+      SINTER_CHECK(resize_antialiased_table(g, kind_, rule_.cubic_coefficient, rule_.exclude_outside,
+                                            axis.taps, index.data(), weight.data()),
+                   "too few taps");
+    else
+      resize_table(g, kind_, rule_.nearest, rule_.cubic_coefficient, rule_.exclude_outside, axis.taps,
+                   index.data(), weight.data());
     const std::string comment = fmt::format("axis {}: [{}][{} taps]", axis.first, g.out, axis.taps);
     axis.index = w_.weights(fmt::format("index{}", axis.first), "std::int32_t", index.data(),
                             index.size() * 4, comment);
@@ -122,30 +124,10 @@ class Writer {
       axis.weight = w_.weights(fmt::format("weight{}", axis.first), weight, comment);
   }
 
-  // As many taps as the widest output needs; the others have weight 0.
-  void antialiased(Axis& axis, const ResizeAxis& g, std::vector<int32_t>& index,
-                   std::vector<float>& weight) const {
-    const bool cubic = kind_ == ResizeKind::kCubic;
-    std::vector<std::vector<std::pair<int32_t, float>>> all;
-    size_t most = 1;
-    for (int64_t o = 0; o < g.out; ++o) {
-      const ResizeSpan s = resize_span(g, resize_source(g, o), cubic ? 2.0f : 1.0f);
-      all.emplace_back();
-      float sum = 0;
-      for (int64_t j = s.first; j < s.first + s.count; ++j) {
-        if (rule_.exclude_outside && (j < 0 || j >= g.in)) continue;
-        const float v = resize_span_weight(s, j, cubic, rule_.cubic_coefficient);
-        all.back().emplace_back(static_cast<int32_t>(std::clamp<int64_t>(j, 0, g.in - 1)), v);
-        sum += v;
-      }
-      for (auto& [i, v] : all.back()) v /= sum;
-      most = std::max(most, all.back().size());
-    }
-    axis.taps = static_cast<int>(most);
-    for (auto& taps : all) {
-      taps.resize(most, {0, 0.0f});
-      for (const auto& [i, v] : taps) index.push_back(i), weight.push_back(v);
-    }
+  int antialiased_taps(float scale) const {
+    const int64_t taps = resize_antialiased_taps(kind_, scale);
+    if (taps > 4096) refuse_node(n_, "antialiasing over this many elements is not supported");
+    return static_cast<int>(taps);
   }
 
   std::string policy() const { return n_.attributes.text("keep_aspect_ratio_policy", "stretch"); }
@@ -197,6 +179,14 @@ class Writer {
   }
 
   void run_time_table(Axis& axis, const Dim& in, const Dim& out, int64_t named) {
+    const bool antialias = rule_.antialias && kind_ != ResizeKind::kNearest;
+    if (antialias) {  // the least scale that gives an output of this size
+      if (in.hi() == Interval::kUnbounded || out.lo() < 1)
+        refuse_node(n_, "antialiasing needs bounded sizes: bound them with --dim");
+      axis.taps =
+          antialiased_taps(constant(n_, 2) ? static_cast<float>(constant(n_, 2)->real(named))
+                                           : static_cast<float>(out.lo()) / static_cast<float>(in.hi()));
+    }
     const int64_t count = out.hi() * axis.taps;
     axis.index = w_.scratch(fmt::format("index{}", axis.first), "std::int32_t", count);
     axis.weight = w_.scratch(fmt::format("weight{}", axis.first), "float", count);
@@ -213,12 +203,22 @@ class Writer {
                                   ? "scale"
                                   : fmt::format("static_cast<float>({}) / static_cast<float>({})", o, i);
     w_.out.line(
-        "sinter::resize_table({{{}, {}, {}, static_cast<sinter::ResizeTransform>({}), {}, {}}}, "
-        "static_cast<sinter::ResizeKind>({}),",
-        i, o, scale, static_cast<int>(rule_.transform), begin, end, static_cast<int>(kind_));
-    w_.out.line("                     static_cast<sinter::ResizeNearest>({}), {}, {}, {}, {});",
-                static_cast<int>(rule_.nearest), float_literal(rule_.cubic_coefficient),
-                rule_.exclude_outside ? "true" : "false", axis.index, axis.weight);
+        "const sinter::ResizeAxis axis{}{{{}, {}, {}, static_cast<sinter::ResizeTransform>({}), {}, {}}};",
+        axis.first, i, o, scale, static_cast<int>(rule_.transform), begin, end);
+    const std::string kind = fmt::format("static_cast<sinter::ResizeKind>({})", static_cast<int>(kind_));
+    const std::string rest =
+        fmt::format("{}, {}, {}, {}, {}", float_literal(rule_.cubic_coefficient),
+                    rule_.exclude_outside ? "true" : "false", axis.taps, axis.index, axis.weight);
+    if (antialias) {
+      w_.can_fail();
+      w_.include("sinter/status.h");
+      w_.out.line("if (!sinter::resize_antialiased_table(axis{}, {}, {})) return sinter::kDimError;",
+                  axis.first, kind, rest);
+      checked_ = true;
+    } else {
+      w_.out.line("sinter::resize_table(axis{}, {}, static_cast<sinter::ResizeNearest>({}), {});", axis.first,
+                  kind, static_cast<int>(rule_.nearest), rest);
+    }
   }
 
   void loops() {
@@ -353,7 +353,9 @@ class Writer {
   ResizeKind kind_ = ResizeKind::kNearest;
   DType t_ = DType::kF32;
   std::vector<Axis> axes_;
-  bool inner_ = true, weighted_ = false, by_run_ = false;
+  bool inner_ = true, weighted_ = false;
+  bool by_run_ = false;   // scales or roi come with the run
+  bool checked_ = false;  // a table is made by a function that may fail
   int64_t taps_ = 1;
   std::string x_, y_;
 };

@@ -1,5 +1,5 @@
-// ScatterElements and ScatterND: the data are copied (or are in place already), then updated one by one in
-// the order of the indices, each index checked where it is used.
+// ScatterElements, ScatterND and TensorScatter: the data are copied (or are in place already), then updated
+// one by one in the order of the indices, each index checked where it is used.
 #include "ir/error.h"
 #include "kernels/copies.h"
 #include "ops/op.h"
@@ -19,7 +19,8 @@ const Value* shown(const Value* v) {
   return v;
 }
 
-void begin(LayerWriter& w) {
+// Includes, summary and the copy of the data; `updates` is the input that holds what is written.
+void begin(LayerWriter& w, size_t updates = 2) {
   const Node& n = w.node;
   w.include("sinter/copy.h");
   w.include("sinter/index.h");
@@ -27,15 +28,17 @@ void begin(LayerWriter& w) {
   w.include("sinter/status.h");
   w.can_fail();
   const std::string how = n.attributes.text("reduction", "none");
-  w.summary(fmt::format("{} of {} into {}{}", n.op->name, text(n.inputs[2]->type), text(n.inputs[0]->type),
-                        how == "none" ? "" : ", " + how));
+  w.summary(fmt::format("{} of {} into {}{}", n.op->name, text(n.inputs[updates]->type),
+                        text(n.inputs[0]->type), how == "none" ? "" : ", " + how));
   const std::string x = w.input(0);
-  w.input(1);
-  w.input(2);
+  bool alone = true;  // neither updates nor indices are read from the same memory
+  for (size_t i = 1; i < n.inputs.size(); ++i) {
+    if (!n.inputs[i]) continue;
+    w.input(i);
+    alone = alone && shown(n.inputs[0]) != shown(n.inputs[i]);
+  }
   const std::string y = w.output(0);
-  // In place, unless the updates or indices are read from the same memory.
-  if (shown(n.inputs[0]) != shown(n.inputs[1]) && shown(n.inputs[0]) != shown(n.inputs[2]))
-    w.may_overwrite(0);
+  if (alone) w.may_overwrite(0);
   w.out.line("if ({1} != {0}) sinter::copy({1}, {0}, {2});", x, y,
              Extents(w).text(product(n.inputs[0]->type.shape)));
 }
@@ -112,6 +115,37 @@ void emit_nd(LayerWriter& w) {
   w.out.line("return sinter::kOk;");
 }
 
+// Whole runs of rows: those up to the end of the axis and, where the mode is circular, the rest from its
+// beginning.
+void emit_tensor(LayerWriter& w) {
+  begin(w, 1);
+  const Node& n = w.node;
+  const Shape &cache = n.inputs[0]->type.shape, &updates = n.inputs[1]->type.shape;
+  const int64_t given = n.attributes.integer("axis", -2);
+  const auto axis = static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(cache.size()) : given);
+  const bool circular = n.attributes.text("mode", "linear") == "circular";
+  const Extents e(w);
+  const std::string rows = e.text(cache[axis]), written = e.text(updates[axis]),
+                    block = e.text(product(cache, axis + 1));
+  open(w, "batch", e.text(cache[0]));
+  w.out.line("const std::int64_t first = {};", n.input(2) ? w.input(2) + "[batch]" : "0");
+  w.out.line(
+      "if (first < 0 || first > {}) return sinter::kIndexError;",
+      circular ? fmt::format("{} - ({} > 0 ? 1 : 0)", rows, written) : fmt::format("{} - {}", rows, written));
+  w.out.line("const std::int64_t whole = {};",
+             circular ? fmt::format("{1} < {0} - first ? {1} : {0} - first", rows, written) : written);
+  const std::string inner = e.text(product(cache, 1, axis));
+  w.out.line("for (std::int64_t o = batch * {0}; o < (batch + 1) * {0}; ++o) {{", inner);
+  w.out.line("const {}* from = {} + o * {} * {};", cpp_name(n.inputs[0]->type.dtype), w.input(1), written,
+             block);
+  w.out.line("{}* to = {} + o * {} * {};", cpp_name(n.inputs[0]->type.dtype), w.output(0), rows, block);
+  w.out.line("sinter::copy(to + first * {0}, from, whole * {0});", block);
+  if (circular) w.out.line("sinter::copy(to, from + whole * {0}, ({1} - whole) * {0});", block, written);
+  w.out.line("}}");
+  w.out.line("}}");
+  w.out.line("return sinter::kOk;");
+}
+
 }  // namespace
 
 const std::vector<Kernel>& kernels_scatter() {
@@ -120,6 +154,8 @@ const std::vector<Kernel>& kernels_scatter() {
        [](const Node& n, const Target&) { return accepts_op(n, "ScatterElements"); }, emit_elements},
       {"scatter_nd", "ScatterND with all reductions",
        [](const Node& n, const Target&) { return accepts_op(n, "ScatterND"); }, emit_nd},
+      {"tensor_scatter", "TensorScatter: runs of rows into a cache",
+       [](const Node& n, const Target&) { return accepts_op(n, "TensorScatter"); }, emit_tensor},
   };
   return table;
 }

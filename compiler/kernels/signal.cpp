@@ -4,6 +4,7 @@
 #include "emit/expr_text.h"
 #include "kernels/copies.h"
 #include "kernels/nest.h"
+#include "ops/movement.h"
 
 namespace sinter {
 namespace {
@@ -11,15 +12,57 @@ namespace {
 bool accepts_op(const Node& n, std::string_view name) {
   return n.op->domain[0] == '\0' && n.op->name == name;
 }
-// Three complex numbers an element of a transform.
-std::string work(LayerWriter& w, const Dim& length) {
+// Three complex numbers an element of a transform that is computed in `real`.
+std::string work(LayerWriter& w, const Dim& length, const char* real) {
   if (length.hi() > int64_t{1} << 32)
     refuse_node(w.node, fmt::format("a transform of length {} has no upper bound", length.text()));
-  return w.scratch("work", "sinter::Complex", 3 * length.hi());
+  return w.scratch("work", fmt::format("sinter::Complex<{}>", real), 3 * length.hi());
+}
+
+const char* real_of(const Node& n) { return dft_in_double(n.inputs[0]->type) ? "double" : "float"; }
+
+// A DFT along an axis that the run tells.
+void emit_dft_of_any_axis(LayerWriter& w) {
+  const Node& n = w.node;
+  const Shape &in = n.inputs[0]->type.shape, &out = n.outputs[0]->type.shape;
+  const size_t axes = in.size() - 1;
+  const bool inverse = n.attributes.integer("inverse", 0) != 0,
+             half = n.attributes.integer("onesided", 0) != 0;
+  w.include("sinter/fft.h");
+  w.include("sinter/status.h");
+  w.can_fail();
+  w.summary(fmt::format("{}DFT of {} along an axis that the run tells", inverse ? "inverse " : "", text(in)));
+  const std::string x = w.input(0), axis = w.input(2);
+  PlainOutput y(w, n.inputs[0]->type.dtype);
+  std::string extents;
+  Dim longest(1);
+  for (size_t a = 0; a < axes; ++a) {
+    extents += (a == 0 ? "" : ", ") + w.dim(in[a]);
+    longest = max(longest, n.input(1) ? *known_number(n.inputs[1]) : dft_default_length(n, in[a]));
+  }
+  const std::string buffers = work(w, longest, real_of(n));
+  w.out.line("const std::int64_t extent[] = {{{}}};", extents);
+  w.out.line("const std::int64_t axis = {0}[0] < 0 ? {0}[0] + {1} : {0}[0];", axis, in.size());
+  w.out.line("if (axis < 0 || axis >= {}) return sinter::kIndexError;", axes);
+  w.out.line("const std::int64_t length = {};", n.input(1)        ? w.dim(*known_number(n.inputs[1]))
+                                                : inverse && half ? "2 * (extent[axis] - 1)"
+                                                                  : "extent[axis]");
+  w.out.line("if (length < 1) return sinter::kDimError;");
+  w.out.line("const std::int64_t kept = {};", half && !inverse ? "length / 2 + 1" : "length");
+  for (size_t a = 0; a < axes; ++a)
+    settle_extent(w, out[a], fmt::format("(axis == {0} ? kept : extent[{0}])", a));
+  w.out.line(
+      "const sinter::DftGeometry geometry = sinter::dft_geometry(extent, {}, axis, {}, length, kept, "
+      "{}, {}, {});",
+      axes, w.dim(in.back()), w.dim(out.back()), inverse, inverse && half);
+  w.out.line("sinter::dft({}, geometry, {}, {});", x, buffers, y.pointer());
+  y.finish();
+  w.out.line("return sinter::kOk;");
 }
 
 void emit_dft(LayerWriter& w) {
   const Node& n = w.node;
+  if (n.input(2) && !contents(n.inputs[2])) return emit_dft_of_any_axis(w);
   const Shape &in = n.inputs[0]->type.shape, &out = n.outputs[0]->type.shape;
   const size_t axis = dft_axis(n, in.size());
   const bool inverse = n.attributes.integer("inverse", 0) != 0;
@@ -31,7 +74,7 @@ void emit_dft(LayerWriter& w) {
                         axis, text(in)));
   const std::string x = w.input(0);
   PlainOutput y(w, n.inputs[0]->type.dtype);
-  const std::string buffers = work(w, length);
+  const std::string buffers = work(w, length, real_of(n));
   w.out.line("const sinter::DftGeometry geometry{{{}, {}, {}, {}, {}, {}, {}, {}, {}}};",
              w.dim(product(in, 0, axis)), w.dim(product(in, axis + 1, in.size() - 1)), w.dim(in[axis]),
              w.dim(in.back()), w.dim(length), w.dim(out[axis]), w.dim(out.back()), inverse, half);
@@ -54,7 +97,7 @@ void emit_stft(LayerWriter& w) {
   const std::string window =
       windowed ? w.input(2) : fmt::format("static_cast<const {}*>(nullptr)", cpp_name(t));
   PlainOutput y(w, t);
-  const std::string buffers = work(w, length);
+  const std::string buffers = work(w, min(length, Dim(in[1].hi())), "double");  // a frame fits the signal
   w.out.line("const sinter::StftGeometry geometry{{{}, {}, {}, {}, {}, {}, {}}};", w.dim(in[0]), w.dim(in[1]),
              w.dim(in[2]), w.dim(out[1]), w.dim(*known_number(n.inputs[1])), w.dim(length), w.dim(out[2]));
   w.out.line("sinter::stft({}, {}, geometry, {}, {});", x, window, buffers, y.pointer());

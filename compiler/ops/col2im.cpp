@@ -31,9 +31,13 @@ void infer(Inference& x) {
   x.require(axes >= 1 && axes <= 8, fmt::format("an image of {} axes", axes));
   operand_length(x, 2, "block_shape");
   const std::vector<Dim> image = known_elements(x, 1, "image_shape");
-  const std::vector<int64_t> block = known_integers(x, 2, "block_shape");
+  const std::vector<Dim> block = known_elements(x, 2, "block_shape");
   const Spacing s = spacing_of(x.attributes(), axes);
-  require_range(x, block, axes, 1, "block_shape");
+  x.require(block.size() == axes, fmt::format("{} block_shape where {} are needed", block.size(), axes));
+  for (const Dim& b : block) {
+    x.require(!b.is_static() || b.value() <= INT32_MAX, fmt::format("a block of {}", b.text()));
+    require_le(x, 1, b, "block_shape");
+  }
   require_range(x, s.strides, axes, 1, "strides");
   require_range(x, s.dilations, axes, 1, "dilations");
   require_range(x, s.pads, 2 * axes, 0, "pads");

@@ -106,7 +106,10 @@ void infer_range(Inference& x) {
     x.require(x.rank(i) == 0 || (x.rank(i) == 1 && x.shape(i)[0].is(1)), "its operands must be scalars");
   }
   const bool known = knows(x, 0) && knows(x, 1) && knows(x, 2);
-  if (!known) return x.set(0, x.dtype(0), {x.operand_extent("length")});
+  if (!known) {
+    const int64_t most = x.symbols.limit(fmt::format("{}_length", x.node.name));
+    return x.set(0, x.dtype(0), {x.operand_extent("length", most)});
+  }
   if (is_float(x.dtype(0))) return x.set(0, x.dtype(0), {float_steps(x)});
   x.require(is_integer(x.dtype(0)), fmt::format("not for {}", name_of(x.dtype(0))));
   const Dim start = known_elements(x, 0, "start")[0], limit = known_elements(x, 1, "limit")[0];

@@ -155,7 +155,7 @@ std::optional<Dim> propagate(const Expr& e, const std::vector<std::optional<Dim>
   if (f == "add") return a[0] + a[1];
   if (f == "sub") return a[0] - a[1];
   if (f == "mul") return a[0] * a[1];
-  if (f == "div" && a[0].lo() >= 0 && a[1].lo() > 0) return floordiv(a[0], a[1]);
+  if (f == "div" && a[1].lo() > 0 && provably_le(0, a[0])) return floordiv(a[0], a[1]);
   if (f == "mod" && a[1].lo() > 0) return mod(a[0], a[1]);
   if (f == "min") return min(a[0], a[1]);
   if (f == "max") return max(a[0], a[1]);

@@ -132,7 +132,7 @@ constexpr int64_t kLongest = int64_t{1} << 40;  // longer than any axis
 // The position counted from the front, before clamping.
 std::optional<Dim> from_front(const Dim& extent, const Dim& given) {
   const Dim at = given.is_static() ? Dim(std::clamp(given.value(), -kLongest, kLongest)) : given;
-  if (at.lo() >= 0) return at;
+  if (at.lo() >= 0 || provably_le(0, at)) return at;
   if (at.hi() < 0)
     return at.is_static() && at.value() <= -kFar && !extent.is_static() ? Dim(-1) : at + extent;
   // -1 at the least, and only where the axis is empty: counting from the end makes no difference.
@@ -143,8 +143,8 @@ std::optional<Dim> from_front(const Dim& extent, const Dim& given) {
 // Into [lo, hi]; hi where hi < lo (an empty axis read backwards).
 Dim clamp(const Dim& at, const Dim& lo, const Dim& hi) {
   if (at.is_static() && !hi.is_static() && at.value() >= kFar) return hi;
-  if (provably_le(at, hi) && provably_le(lo, hi)) return max(at, lo);
-  return min(max(at, lo), hi);
+  const Dim from = provably_le(lo, at) ? at : max(at, lo);
+  return provably_le(at, hi) && provably_le(lo, hi) ? from : min(from, hi);
 }
 
 }  // namespace
@@ -159,7 +159,10 @@ std::optional<Dim> slice_extent(const Dim& extent, const Dim& start, const Dim& 
   const auto first = slice_start(extent, start, step), at = from_front(extent, end);
   if (!first || !at) return std::nullopt;
   step = std::clamp(step, -kLongest, kLongest);
-  if (step > 0) return max(ceildiv(clamp(*at, 0, extent) - *first, step), 0);
+  if (step > 0) {
+    const Dim part = clamp(*at, 0, extent) - *first;
+    return provably_le(0, part) ? ceildiv(part, step) : max(ceildiv(part, step), 0);
+  }
   return max(ceildiv(*first - clamp(*at, -1, extent - 1), -step), 0);
 }
 

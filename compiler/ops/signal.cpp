@@ -1,7 +1,7 @@
 // Signal processing: DFT, STFT, HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix.
 //
-// Lengths, steps and axes are operands that must be known (as Dims); signals come with the data. eval and
-// generated code share runtime/sinter/fft.h.
+// Lengths and steps are operands that must be known (as Dims); signals come with the data, and so may the
+// axis of a DFT. eval and generated code share runtime/sinter/fft.h.
 #include "ops/signal.h"
 
 #include "ops/float_types.h"
@@ -30,6 +30,13 @@ Dim dft_default_length(const Node& n, const Dim& extent) {
   const bool half = n.attributes.integer("inverse", 0) != 0 && n.attributes.integer("onesided", 0) != 0;
   return half ? (extent - 1) * 2 : extent;
 }
+bool dft_in_double(const TensorType& signal) {
+  return signal.dtype == DType::kF64 || signal.shape.back().is(1);
+}
+Dim dft_kept(const Node& n, const Dim& length) {
+  const bool half = n.attributes.integer("inverse", 0) == 0 && n.attributes.integer("onesided", 0) != 0;
+  return half ? floordiv(length, 2) + 1 : length;
+}
 
 namespace {
 
@@ -50,6 +57,19 @@ int64_t parts_of(const Inference& x, const Dim& last) {
   return last.value();
 }
 
+// The run tells the axis. Where the transform changes its extent, any axis may have the changed one. A
+// transform of no length, which some axes may be too short to be more than, is refused when it runs.
+void infer_dft_of_any_axis(Inference& x, Shape out) {
+  const std::optional<Dim> length = x.has(1) ? std::optional(number(x, 1, 1, "dft_length")) : std::nullopt;
+  for (size_t a = 0; a + 1 < out.size(); ++a) {
+    const Dim n = length ? *length : dft_default_length(x.node, out[a]);
+    const Dim made = dft_kept(x.node, n);
+    if (!(made == out[a]))
+      out[a] = x.operand_extent(fmt::format("axis{}", a), std::max(out[a].hi(), made.hi()));
+  }
+  x.set(0, x.dtype(0), std::move(out));
+}
+
 // DFT: the lines along an axis, transformed. Real lines may give only the first half of their symmetric
 // result (onesided), and an inverse take only that half.
 void infer_dft(Inference& x) {
@@ -58,23 +78,22 @@ void infer_dft(Inference& x) {
   const int64_t parts = parts_of(x, x.shape(0).back()), rank = x.rank(0);
   const bool inverse = x.attributes().integer("inverse", 0) != 0,
              onesided = x.attributes().integer("onesided", 0) != 0;
-  int64_t axis = -2;
-  if (x.has(2)) {
-    const auto known = known_integers(x, 2, "axis");
-    x.require(known.size() == 1, "its axis is not one number");
-    axis = known[0];
-  }
-  axis = x.check_axis(axis, rank);
-  x.require(axis != rank - 1, "its axis is that of real and imaginary parts");
   x.require(!onesided || inverse || parts == 1, "onesided needs a real signal");
   x.require(!onesided || !inverse || parts == 2, "the inverse of a half needs complex numbers");
   Shape out = x.shape(0);
+  out.back() = onesided && inverse ? 1 : 2;
+  if (x.has(2)) {
+    require_index_type(x, 2, "axis");
+    x.require_equal(product(x.shape(2)), 1, "elements of its axis");
+    if (!x.integers(2)) return infer_dft_of_any_axis(x, std::move(out));
+  }
+  const int64_t axis = x.check_axis(x.has(2) ? (*x.integers(2))[0] : -2, rank);
+  x.require(axis != rank - 1, "its axis is that of real and imaginary parts");
   Dim& extent = out[static_cast<size_t>(axis)];
   const Dim length = x.has(1) ? number(x, 1, 1, "dft_length") : dft_default_length(x.node, extent);
   x.require(length.hi() >= 1, fmt::format("a transform of length {}", length.text()));
   require_le(x, 1, length, "length of the transform");
-  extent = onesided && !inverse ? floordiv(length, 2) + 1 : length;
-  out.back() = onesided && inverse ? 1 : 2;
+  extent = dft_kept(x.node, length);
   x.set(0, x.dtype(0), std::move(out));
 }
 
@@ -85,13 +104,18 @@ void eval_dft(Evaluation& e) {
   const bool inverse = e.attributes().integer("inverse", 0) != 0;
   const bool half = inverse && e.attributes().integer("onesided", 0) != 0;
   const int64_t length = e.has(1) ? e.in[1].integer(0) : dft_default_length(e.node, x.dim(axis)).value();
-  DftGeometry g{1, 1, x.dim(axis), x.dim(x.rank() - 1), length, y.dim(axis), half ? 1 : 2, inverse, half};
-  for (int64_t d = 0; d < axis; ++d) g.outer *= x.dim(d);
-  for (int64_t d = axis + 1; d + 1 < x.rank(); ++d) g.inner *= x.dim(d);
-  std::vector<Complex> work(static_cast<size_t>(3 * length));
+  const DftGeometry g = dft_geometry(x.shape().data(), x.rank() - 1, axis, x.dim(x.rank() - 1), length,
+                                     y.dim(axis), half ? 1 : 2, inverse, half);
   with_float(x.dtype(), [&](auto tag) {
     using T = decltype(tag);
-    dft(x.as<T>(), g, work.data(), e.out[0].as<T>());
+    const auto transformed = [&](auto real) {
+      std::vector<Complex<decltype(real)>> work(static_cast<size_t>(3 * length));
+      dft(x.as<T>(), g, work.data(), e.out[0].as<T>());
+    };
+    if (dft_in_double({x.dtype(), Shape(x.shape().begin(), x.shape().end())}))
+      transformed(double{});
+    else
+      transformed(float{});
   });
 }
 
@@ -125,9 +149,9 @@ void eval_stft(Evaluation& e) {
   const Tensor &x = e.in[0], &y = e.out[0];
   const int64_t length = e.has(3) ? e.in[3].integer(0) : e.has(2) ? e.in[2].size() : x.dim(1);
   const StftGeometry g{x.dim(0), x.dim(1), x.dim(2), y.dim(1), e.in[1].integer(0), length, y.dim(2)};
-  std::vector<Complex> work(static_cast<size_t>(3 * length));
   with_float(x.dtype(), [&](auto tag) {
     using T = decltype(tag);
+    std::vector<Complex<double>> work(static_cast<size_t>(3 * length));
     stft(x.as<T>(), e.has(2) ? e.in[2].as<T>() : nullptr, g, work.data(), e.out[0].as<T>());
   });
 }
@@ -179,13 +203,13 @@ const std::vector<Op>& ops_signal() {
        .max_inputs = 3,
        .infer = infer_dft,
        .eval = eval_dft,
-       .note = "length and axis known at compile time"},
+       .note = "length known at compile time or from the declared output"},
       {.name = "STFT",
        .min_inputs = 2,
        .max_inputs = 4,
        .infer = infer_stft,
        .eval = eval_stft,
-       .note = "frame_step and frame_length known at compile time"},
+       .note = "frame_step and frame_length known at compile time or from the declared output"},
       {.name = "HannWindow", .infer = infer_window, .eval = eval_window},
       {.name = "HammingWindow", .infer = infer_window, .eval = eval_window},
       {.name = "BlackmanWindow", .infer = infer_window, .eval = eval_window},

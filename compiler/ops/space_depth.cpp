@@ -1,6 +1,6 @@
 // DepthToSpace (ONNX DepthToSpace-13) and SpaceToDepth (SpaceToDepth-13): blocks of channels become blocks of
 // pixels and back. DCR: channel = (by * block + bx) * C' + c; CRD: channel = (c * block + by) * block + bx.
-// SpaceToDepth is the inverse of DCR.
+// SpaceToDepth (mode since opset 28) is the inverse of either.
 #include <cstring>
 
 #include "ops/op.h"
@@ -17,11 +17,15 @@ int64_t block_of(Inference& x) {
   return b;
 }
 
+void require_mode(const Inference& x) {
+  const std::string mode = x.attributes().text("mode", "DCR");
+  x.require(mode == "DCR" || mode == "CRD", fmt::format("mode is {}", quoted(mode)));
+}
+
 void infer_depth_to_space(Inference& x) {
   const Attributes& a = x.attributes();
   const int64_t b = block_of(x);
-  const std::string mode = a.text("mode", "DCR");
-  x.require(mode == "DCR" || mode == "CRD", fmt::format("mode is {}", quoted(mode)));
+  require_mode(x);
   const Dim c = channels_of(a, x.shape(0)), bb(b * b);
   x.require_equal(mod(c, bb), 0, fmt::format("channels {} modulo {}", c.text(), b * b));
   const Shape s = spatial_of(a, x.shape(0));
@@ -30,7 +34,7 @@ void infer_depth_to_space(Inference& x) {
 
 void infer_space_to_depth(Inference& x) {
   const Attributes& a = x.attributes();
-  x.require(a.text("mode", "DCR") == "DCR", "only the order DCR of channels is supported");
+  require_mode(x);
   const int64_t b = block_of(x);
   Shape s = spatial_of(a, x.shape(0));
   for (Dim& d : s) {
@@ -57,7 +61,9 @@ void eval_space_to_depth(Evaluation& e) {
   const Attributes& a = e.attributes();
   const Tensor x = channels_first(a, e.in[0]);
   const int64_t b = a.integer("blocksize", 0), n = x.dim(0), c = x.dim(1), h = x.dim(2) / b, w = x.dim(3) / b;
-  const Tensor y = x.reshaped({n, c, h, b, w, b}).transposed({0, 3, 5, 1, 2, 4});
+  const Tensor y = x.reshaped({n, c, h, b, w, b})
+                       .transposed(a.text("mode", "DCR") == "CRD" ? std::vector<int64_t>{0, 1, 3, 5, 2, 4}
+                                                                  : std::vector<int64_t>{0, 3, 5, 1, 2, 4});
   e.out[0] = as_node_layout(a, y.reshaped({n, c * b * b, h, w}));
 }
 

@@ -109,6 +109,15 @@ bool shrink_uniform(Graph& g, Node& n) {
   return changed;
 }
 
+// What was known of the extents stays known: import takes some from the model's declarations, which inference
+// alone can't tell.
+void keep_known_extents(Value& v, const TensorType& before) {
+  Shape& shape = v.type.shape;
+  if (shape.size() != before.shape.size()) return;
+  for (size_t a = 0; a < shape.size(); ++a)
+    if (before.shape[a].is_static() && !shape[a].is_static()) shape[a] = before.shape[a];
+}
+
 }  // namespace
 
 bool fold_constants(Graph& g, const PassOptions&) {
@@ -122,6 +131,7 @@ bool fold_constants(Graph& g, const PassOptions&) {
       for (Value* v : n->outputs)
         if (v) before.emplace_back(v, *v);
       infer(g, *n);
+      for (const auto& [v, old] : before) keep_known_extents(*v, old.type);
       for (const auto& [v, old] : before)
         if (!(v->type == old.type) || !(v->elements == old.elements)) better.insert(v);
     }

@@ -1,8 +1,8 @@
 // Discrete Fourier transforms (ONNX DFT 20 and STFT 17) of any length.
 //
-// Stockham's scheme with the prime factors of the length as radices: n * (sum of the factors) products, so a
-// power of two takes 2 n log2 n and a prime n * n. It writes in order, alternating between two buffers. All
-// sums are of doubles, whatever the element type.
+// Stockham's scheme with the prime factors of the length as radices: n * (sum of the factors) / 2 products,
+// so a prime takes n * n / 2. It writes in order, alternating between two buffers. Numbers of an odd radix
+// are taken in pairs that mirror each other, whose sum meets the cosines and whose difference the sines.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -11,8 +11,10 @@
 
 namespace sinter {
 
+// R: float or double, the type that a transform is computed in.
+template <class R>
 struct Complex {
-  double re, im;
+  R re, im;
 };
 
 namespace fft_detail {
@@ -20,10 +22,12 @@ namespace fft_detail {
 inline constexpr double kTurn = 6.283185307179586476925286766559;  // 2 pi
 
 // roots[k] = exp(-2 pi i k / n), conjugated for the inverse.
-inline void fill_roots(std::int64_t n, bool inverse, Complex* roots) {
+template <class R>
+inline void fill_roots(std::int64_t n, bool inverse, Complex<R>* roots) {
   for (std::int64_t k = 0; k < n; ++k) {
     const double angle = kTurn * (static_cast<double>(k) / static_cast<double>(n));
-    roots[k] = {std::cos(angle), inverse ? std::sin(angle) : -std::sin(angle)};
+    roots[k] = {static_cast<R>(std::cos(angle)),
+                static_cast<R>(inverse ? std::sin(angle) : -std::sin(angle))};
   }
 }
 
@@ -33,34 +37,51 @@ inline std::int64_t least_factor(std::int64_t n) {
   return n;
 }
 
-// One step: `stride` transforms of length m * p become stride * p of length m.
-inline void step(const Complex* x, std::int64_t n, std::int64_t p, std::int64_t m, std::int64_t stride,
-                 const Complex* roots, Complex* y) {
+template <class R>
+inline Complex<R> times(Complex<R> a, Complex<R> b) {
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
+// One step: `stride` transforms of length m * p become stride * p of length m. Bin r of the p inputs x,
+// `apart` from each other, is turned by k * r / (m * p) of a circle.
+template <class R>
+inline void step(const Complex<R>* x, std::int64_t n, std::int64_t p, std::int64_t m, std::int64_t stride,
+                 const Complex<R>* roots, Complex<R>* y) {
+  const std::int64_t apart = stride * m, last = p % 2 == 0 ? p / 2 : 0;
   for (std::int64_t k = 0; k < m; ++k)
-    for (std::int64_t r = 0; r < p; ++r) {
-      const std::int64_t turn = r * (n / p) % n;
+    for (std::int64_t r = 0; 2 * r <= p; ++r) {
+      const std::int64_t mirror = (p - r) % p;
+      const Complex<R> turn = roots[k * r % (m * p) * stride % n],
+                       mirror_turn = roots[k * mirror % (m * p) * stride % n];
       for (std::int64_t q = 0; q < stride; ++q) {
-        double re = 0.0, im = 0.0;
-        // Input j is turned by j * r / p of a circle and all by k * r / (m * p).
-        std::int64_t at = k * r % (m * p) * stride % n;
-        for (std::int64_t j = 0; j < p; ++j) {
-          const Complex v = x[q + stride * (k + m * j)], w = roots[at];
-          re += v.re * w.re - v.im * w.im;
-          im += v.re * w.im + v.im * w.re;
-          at += turn;
-          if (at >= n) at -= n;
+        const Complex<R>* from = x + q + stride * k;
+        Complex<R> even = from[0], odd{R{0}, R{0}};
+        for (std::int64_t j = 1; 2 * j < p; ++j) {
+          const Complex<R> a = from[apart * j], b = from[apart * (p - j)], w = roots[j * r % p * (n / p)];
+          even.re += w.re * (a.re + b.re);
+          even.im += w.re * (a.im + b.im);
+          odd.re -= w.im * (a.im - b.im);
+          odd.im += w.im * (a.re - b.re);
         }
-        y[q + stride * (p * k + r)] = {re, im};
+        if (last != 0) {  // the one in the middle mirrors itself
+          const R sign = r % 2 == 0 ? R{1} : R{-1};
+          even.re += sign * from[apart * last].re;
+          even.im += sign * from[apart * last].im;
+        }
+        Complex<R>* to = y + q + stride * p * k;
+        to[stride * r] = times({even.re + odd.re, even.im + odd.im}, turn);
+        if (mirror != r) to[stride * mirror] = times({even.re - odd.re, even.im - odd.im}, mirror_turn);
       }
     }
 }
 
 // The transform of the n numbers in `a`; it lies in a or b.
-inline const Complex* transform(Complex* a, Complex* b, std::int64_t n, const Complex* roots) {
+template <class R>
+inline const Complex<R>* transform(Complex<R>* a, Complex<R>* b, std::int64_t n, const Complex<R>* roots) {
   for (std::int64_t left = n, stride = 1; left > 1;) {
     const std::int64_t p = least_factor(left), m = left / p;
     step(a, n, p, m, stride, roots, b);
-    Complex* t = a;
+    Complex<R>* t = a;
     a = b;
     b = t;
     left = m;
@@ -79,25 +100,35 @@ struct DftGeometry {
   bool symmetric;  // the input is the first half of a line whose second half mirrors it (conjugated)
 };
 
+// Of a tensor with the extents extent[0 .. axes) in front of its parts, transformed along `axis`.
+inline DftGeometry dft_geometry(const std::int64_t* extent, std::int64_t axes, std::int64_t axis,
+                                std::int64_t in_parts, std::int64_t length, std::int64_t kept,
+                                std::int64_t out_parts, bool inverse, bool symmetric) {
+  DftGeometry g{1, 1, extent[axis], in_parts, length, kept, out_parts, inverse, symmetric};
+  for (std::int64_t a = 0; a < axes; ++a)
+    if (a != axis) (a < axis ? g.outer : g.inner) *= extent[a];
+  return g;
+}
+
 // `work` has 3 * length numbers.
-template <class T>
-inline void dft(const T* x, const DftGeometry& g, Complex* work, T* y) {
+template <class T, class R>
+inline void dft(const T* x, const DftGeometry& g, Complex<R>* work, T* y) {
   const std::int64_t n = g.length, given = g.in_length < n ? g.in_length : n;
-  Complex *roots = work, *a = work + n, *b = work + 2 * n;
+  Complex<R>*roots = work, *a = work + n, *b = work + 2 * n;
   fft_detail::fill_roots(n, g.inverse, roots);
-  const double factor = g.inverse ? 1.0 / static_cast<double>(n) : 1.0;
+  const R factor = g.inverse ? static_cast<R>(1.0 / static_cast<double>(n)) : R{1};
   for (std::int64_t line = 0; line < g.outer * g.inner; ++line) {
     const std::int64_t o = line / g.inner, i = line % g.inner;
     for (std::int64_t k = 0; k < n; ++k) {
       const bool mirrored = g.symmetric && k > n / 2;
       const std::int64_t from = mirrored ? n - k : k;
-      a[k] = {0.0, 0.0};
+      a[k] = {R{0}, R{0}};
       if (from >= given) continue;
       const T* v = x + ((o * g.in_length + from) * g.inner + i) * g.in_parts;
-      a[k].re = cast_to<double>(v[0]);
-      if (g.in_parts == 2) a[k].im = mirrored ? -cast_to<double>(v[1]) : cast_to<double>(v[1]);
+      a[k].re = cast_to<R>(v[0]);
+      if (g.in_parts == 2) a[k].im = mirrored ? -cast_to<R>(v[1]) : cast_to<R>(v[1]);
     }
-    const Complex* result = fft_detail::transform(a, b, n, roots);
+    const Complex<R>* result = fft_detail::transform(a, b, n, roots);
     for (std::int64_t k = 0; k < g.out_length; ++k) {
       T* to = y + ((o * g.out_length + k) * g.inner + i) * g.out_parts;
       to[0] = cast_to<T>(result[k].re * factor);
@@ -114,19 +145,19 @@ struct StftGeometry {
 
 // The transforms of frames, each element times `window` [length] (or null): y [batches][frames][bins][2].
 // `work` has 3 * length numbers.
-template <class T>
-inline void stft(const T* x, const T* window, const StftGeometry& g, Complex* work, T* y) {
+template <class T, class R>
+inline void stft(const T* x, const T* window, const StftGeometry& g, Complex<R>* work, T* y) {
   const std::int64_t n = g.length;
-  Complex *roots = work, *a = work + n, *b = work + 2 * n;
+  Complex<R>*roots = work, *a = work + n, *b = work + 2 * n;
   fft_detail::fill_roots(n, false, roots);
   for (std::int64_t line = 0; line < g.batches * g.frames; ++line) {
     const T* from = x + (line / g.frames * g.signal + line % g.frames * g.step) * g.parts;
     for (std::int64_t k = 0; k < n; ++k) {
-      const double w = window ? cast_to<double>(window[k]) : 1.0;
-      a[k].re = w * cast_to<double>(from[k * g.parts]);
-      a[k].im = g.parts == 2 ? w * cast_to<double>(from[k * 2 + 1]) : 0.0;
+      const R w = window ? cast_to<R>(window[k]) : R{1};
+      a[k].re = w * cast_to<R>(from[k * g.parts]);
+      a[k].im = g.parts == 2 ? w * cast_to<R>(from[k * 2 + 1]) : R{0};
     }
-    const Complex* result = fft_detail::transform(a, b, n, roots);
+    const Complex<R>* result = fft_detail::transform(a, b, n, roots);
     for (std::int64_t k = 0; k < g.bins; ++k) {
       *y++ = cast_to<T>(result[k].re);
       *y++ = cast_to<T>(result[k].im);

@@ -164,6 +164,7 @@ TEST(Copy, DepthAndSpaceInBothLayouts) {
         s.add("DepthToSpace", {values(t, deep)}, block);
         s.add("DepthToSpace", {values(t, deep)}, crd);
         s.add("SpaceToDepth", {values(t, wide)}, block);
+        s.add("SpaceToDepth", {values(t, wide)}, crd);
       }
     s.into(batch, std::string("blocks_") + std::string(name_of(t)),
            {{{"N", 1}, {"H", 1}}, {{"N", 2}, {"H", 5}}});

@@ -79,6 +79,44 @@ TEST(Scatter, AllReductions) {
   check(batch);
 }
 
+TEST(Scatter, RowsIntoACache) {
+  GeneratedBatch batch;
+  for (DType t : {DType::kF32, DType::kF16, DType::kI8}) {
+    Sheet s;
+    const Dim n = s.symbol("N", 1, 3);
+    const Fill up_to_3 = [](Tensor& v, std::mt19937& random) {
+      for (int64_t i = 0; i < v.size(); ++i) v.set_integer(i, static_cast<int64_t>(random() % 4));
+    };
+    for (const char* mode : {"linear", "circular"}) {
+      const AttributeList a = {{"mode", std::string(mode)}};
+      const AttributeList axis1 = {{"mode", std::string(mode)}, {"axis", int64_t{1}}};
+      s.add("TensorScatter",
+            {values(t, {n, 2, 7, 3}), values(t, {n, 2, 4, 3}), values(DType::kI64, {n}, up_to_3)}, a);
+      s.add("TensorScatter", {values(t, {n, 6, 5}), values(t, {n, n, 5}), values(DType::kI64, {n}, up_to_3)},
+            axis1);
+      s.add("TensorScatter", {values(t, {2, 5, 2}), values(t, {2, 2, 2})}, a);
+    }
+    s.add("TensorScatter",  // over the end and on from the beginning
+          {values(t, {2, 4, 3}), values(t, {2, 3, 3}), constant(Tensor::of(Ints{3, 2}))},
+          {{"mode", std::string("circular")}});
+    s.into(batch, "cache_" + std::string(name_of(t)), {{{"N", 1}}, {{"N", 3}}});
+  }
+  check(batch);
+}
+
+TEST(Scatter, RowsBesideTheCacheAreRefused) {
+  GeneratedBatch batch;
+  for (const auto& [mode, at] : {std::pair{"linear", 3}, {"circular", 4}, {"linear", -1}, {"circular", -1}}) {
+    Sheet s;
+    s.add("TensorScatter", {floats({1, 4, 3}), floats({1, 2, 3}), values(DType::kI64, {1})},
+          {{"mode", std::string(mode)}});
+    batch.add(
+        fmt::format("{} {}", mode, at), s.graph().clone(),
+        {{{Tensor(DType::kF32, {1, 4, 3}), Tensor(DType::kF32, {1, 2, 3}), Tensor::of(Ints{at})}, {}, 5}});
+  }
+  expect_good(batch.run(target("host")), "host");
+}
+
 // A chain that may work in place: the data die with the scatter.
 TEST(Scatter, InPlaceWhereTheDataEnd) {
   GeneratedBatch batch;

@@ -43,6 +43,49 @@ TEST_F(DimTest, Bounds) {
   EXPECT_FALSE((k + 1).bounds().bounded());
 }
 
+// Inequalities that intervals alone don't show: what a centred crop of a padded axis needs.
+TEST_F(DimTest, ProvesByCasesAndFloors) {
+  const Dim padded = max(k, 20), first = floordiv(padded - k, 2);
+  EXPECT_TRUE(provably_le(0, padded - k));
+  EXPECT_TRUE(provably_le(0, first));
+  EXPECT_TRUE(provably_le(first + k, padded));
+  EXPECT_TRUE(provably_le(floordiv(k, 3) + floordiv(k, 3), k));
+  EXPECT_FALSE(provably_le(first + k + 1, padded));  // k = 20
+  EXPECT_FALSE(provably_le(padded, k));
+  EXPECT_FALSE(provably_le(ceildiv(k, 2) + ceildiv(k, 2), k));  // k = 1
+  EXPECT_FALSE(provably_le(min(k, h), n));
+}
+
+// What is called proved must hold wherever it is tried.
+TEST_F(DimTest, ProofsHoldForAllSmallNumbers) {
+  const std::vector<Dim> parts = {k,
+                                  n,
+                                  Dim(5),
+                                  max(k, n),
+                                  min(k, 7),
+                                  k + n,
+                                  n * 2 - k,
+                                  max(k - n, 0),
+                                  floordiv(k, 2),
+                                  ceildiv(k + n, 3),
+                                  mod(k, 4),
+                                  h - k,
+                                  floordiv(max(k, 6) - n, 2)};
+  int proved = 0;
+  for (const Dim& a : parts)
+    for (const Dim& b : parts) {
+      if (!provably_le(a, b)) continue;
+      ++proved;
+      for (int64_t nv = 1; nv <= 8; ++nv)
+        for (int64_t kv = 0; kv <= 20; ++kv)
+          for (const int64_t hv : {32, 33, 640}) {
+            const auto value = [&](const Symbol& s) { return s.name == "N" ? nv : s.name == "K" ? kv : hv; };
+            ASSERT_LE(a.evaluate(value), b.evaluate(value)) << a.text() << " <= " << b.text();
+          }
+    }
+  EXPECT_GE(proved, 28);
+}
+
 TEST_F(DimTest, EvaluatesAndRefusesOverflow) {
   const auto value = [](const Symbol& s) { return s.name == "N" ? int64_t{3} : int64_t{65}; };
   EXPECT_EQ((floordiv(h - 1, 2) * n + 5).evaluate(value), 101);
