@@ -5,8 +5,9 @@
 // SqueezeNet's softmax the first element is 2.5e-3 off. So every node with a 16-bit operand takes it as
 // float32; weights are converted now, graph inputs by a Cast in front of their first use. Values keep their
 // 16-bit form for whoever needs it (graph outputs, Casts' own meaning, custom operators, bodies): a Cast
-// behind the node makes it. Nodes that only move 16-bit elements of the caller's stay as they are. A Cast
-// that the model itself has still rounds.
+// behind the node makes it. Nodes that only move 16-bit elements of the caller's stay as they are. A Cast of
+// float32 that the model itself has rounds for whoever wants the 16-bit value, another Cast among them;
+// arithmetic goes on with what it was made from.
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -54,7 +55,7 @@ class Widening {
     bool half = false, computed = false;
     for (const Value* v : n.inputs) {
       half |= is_half(v);
-      computed |= v && wide_.count(v) != 0;
+      computed |= v && (wide_.count(v) != 0 || unrounded_.count(v) != 0);
     }
     return half && (computed || !only_moves(n));
   }
@@ -62,12 +63,14 @@ class Widening {
   // A Cast of something computed in float32 reads that.
   bool read_wide(Node* n) {
     const auto it = wide_.find(n->inputs[0]);
-    if (it == wide_.end()) return false;
-    g_.set_input(n, 0, it->second);
-    return true;
+    if (it != wide_.end()) g_.set_input(n, 0, it->second);
+    if (is_half(n->outputs[0]) && n->inputs[0]->type.dtype == DType::kF32)
+      unrounded_[n->outputs[0]] = n->inputs[0];
+    return it != wide_.end();
   }
 
   Value* wide(Value* v, Node* user) {
+    if (const auto it = unrounded_.find(v); it != unrounded_.end()) return it->second;
     Value*& w = wide_[v];
     if (w) return w;
     if (v->data) return w = g_.add_constant(v->name, v->data->converted(DType::kF32));
@@ -115,7 +118,9 @@ class Widening {
   }
 
   Graph& g_;
-  std::unordered_map<const Value*, Value*> wide_;
+  std::unordered_map<const Value*, Value*> wide_;  // the float32 form of a 16-bit value
+  std::unordered_map<const Value*, Value*>
+      unrounded_;  // what a Cast of the model's made the 16-bit value from
 };
 
 }  // namespace

@@ -74,6 +74,11 @@ const Proof kProofs[] = {
      "f = Cast<to = 1>(r)  h = Cast<to = 10>(f)  z = IsNaN(h)  m = GlobalAveragePool(r)  "
      "s = Constant<value = int64[2] {0, -1}>()  y = Reshape(m, s)",
      2e-3},
+    {"widen_past_roundings",
+     {"widen_floats", "remove_identity"},
+     "(float[N,4] x, float16[4] w_a) => (float16[N,4] y, float[N,4] z)",
+     "h = Cast<to = 10>(x)  a = Mul(h, w_a)  y = Tanh(a)  z = Cast<to = 1>(h)",
+     2e-3},
     {"widen_leaves_movement",
      {"widen_floats"},
      "(float16[N,2,4] x) => (float16[N,4,2] y, float[N,2,4] z)",
