@@ -178,6 +178,8 @@ std::vector<DeclaredInput> declared_inputs(const std::string& model, const std::
       throw Refusal(fmt::format("input {}: sequences, maps, optionals and sparse tensors are not supported",
                                 sinter::quoted(i.name())));
     const auto& type = i.type().tensor_type();
+    if (dtype_of_onnx(type.elem_type()) == DType::kString)
+      throw Refusal(fmt::format("input {}: strings are not supported", sinter::quoted(i.name())));
     DeclaredInput d{i.name(), dtype_of_onnx(type.elem_type()), type.has_shape(), {}};
     for (int k = 0; k < type.shape().dim_size(); ++k) {
       const auto& dim = type.shape().dim(k);

@@ -59,15 +59,26 @@ std::string Calls::argument(const Parameter& q, size_t layer, size_t& scratch) c
   if (q.kind == Parameter::Kind::kScratch)
     return fmt::format("sinter::at<{}>(a, {})", plain, frame_.plan.scratch[layer][scratch++]);
   const Place& place = frame_.plan.places.at(q.value);
-  const bool bits = frame_.bits && plain.rfind("sinter::", 0) == 0;
+  // The caller's pointer is of another type: 16-bit floats as integers, or a view that changes the type.
+  const auto retyped = [&](const std::vector<Value*>& members) {
+    return (frame_.bits && plain.rfind("sinter::", 0) == 0) ||
+           members[place.index]->type.dtype != q.value->type.dtype;
+  };
+  bool cast = false;
   std::string text;
   switch (place.kind) {
-    case Place::Kind::kInput: text = frame_.inputs[place.index]; break;
-    case Place::Kind::kOutput: text = frame_.outputs[place.index]; break;
+    case Place::Kind::kInput:
+      text = frame_.inputs[place.index];
+      cast = retyped(frame_.graph.inputs);
+      break;
+    case Place::Kind::kOutput:
+      text = frame_.outputs[place.index];
+      cast = retyped(frame_.graph.outputs);
+      break;
     case Place::Kind::kWeights: return fmt::format("sinter::at<{}>(w, {})", plain, place.offset);
     case Place::Kind::kArena: text = fmt::format("sinter::at<{}>(a, {})", plain, place.offset); break;
   }
-  if (place.kind != Place::Kind::kArena && bits) text = fmt::format("reinterpret_cast<{}*>({})", type, text);
+  if (cast) text = fmt::format("reinterpret_cast<{}*>({})", type, text);
   if (!place.shift.is(0)) text += " + " + cpp(place.shift);
   return text;
 }

@@ -155,6 +155,16 @@ TEST(Views, PartsOfInputsAndPartsThatAreOutputs) {
   run("part_outputs", t);
 }
 
+// A view of another type, of an input and of a computed value, both outputs.
+TEST(Views, OfAnotherType) {
+  Net t;
+  Value* x = t.input("x", {t.n, Dim(5)});
+  const AttributeList to_int = {{"to", int64_t{6}}};
+  t.g->outputs = {t.one("BitCast", {x}, to_int), t.one("BitCast", {t.one("Neg", {x})}, to_int)};
+  EXPECT_EQ(plan_of(*t.g).copies, 1u);
+  run("bits", t);
+}
+
 // Nothing may be written over a tensor whose other pieces are still read.
 TEST(Views, NothingIsWrittenOverPieces) {
   Net t;
