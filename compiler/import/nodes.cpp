@@ -3,6 +3,7 @@
 #include <queue>
 
 #include "import/importer.h"
+#include "import/schemas.h"
 #include "import/tensor_proto.h"
 #include "ir/error.h"
 #include "ops/bodies.h"
@@ -256,27 +257,12 @@ void Importer::import_constant(Scope& scope, const NodeProto& n) {
   v->data = std::move(t);
 }
 
-namespace {
-
-// Why operators of some kinds will not be there, whatever the version; null for others.
-const char* why_never(const Draft& d) {
-  if (d.domain == "ai.onnx.preview.training" || d.domain == "ai.onnx.training") return "it trains";
-  if (d.op == "ImageDecoder") return "pictures must be decoded before they are given";
-  static constexpr const char* kText[] = {"StringConcat",   "StringNormalizer", "StringSplit",
-                                          "RegexFullMatch", "CategoryMapper",   "DictVectorizer",
-                                          "CastMap"};
-  if (std::any_of(std::begin(kText), std::end(kText), [&](const char* k) { return d.op == k; }))
-    return "text and maps are not supported";
-  return nullptr;
-}
-
-}  // namespace
-
 const Op* Importer::op_for(const Draft& d) const {
   if (const Op* op = find_op(d.domain, d.op)) return op;
   if (options_.custom_op)
     if (const Op* op = options_.custom_op(d.domain, d.op)) return op;
-  if (const char* why = why_never(d)) refuse("operator {} is not supported: {}", word(d.op), why);
+  if (const char* why = why_never(d.domain, d.op))
+    refuse("operator {} is not supported: {}", word(d.op), why);
   if (d.domain.empty()) {
     const auto version = opsets_.find("");
     refuse("operator {} of domain \"\" (opset {}) is not supported", word(d.op),

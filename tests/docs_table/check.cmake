@@ -1,5 +1,5 @@
-# Fails if FILE is not what `SINTER TABLE --markdown` prints (kept in FRESH). SINTER_UPDATE_GOLDENS=1 rewrites it.
-execute_process(COMMAND ${SINTER} ${TABLE} --markdown OUTPUT_FILE ${FRESH} RESULT_VARIABLE code)
+# Fails if FILE is not what `SINTER TABLE --markdown ARGS` prints (kept in FRESH). SINTER_UPDATE_GOLDENS=1 rewrites it.
+execute_process(COMMAND ${SINTER} ${TABLE} --markdown ${ARGS} OUTPUT_FILE ${FRESH} RESULT_VARIABLE code)
 if(NOT code EQUAL 0)
   message(FATAL_ERROR "sinter ${TABLE} --markdown: exit code ${code}")
 endif()

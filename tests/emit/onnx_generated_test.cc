@@ -5,11 +5,17 @@
 // the kernels see nodes as the model has them. What import or the compiler refuses is skipped, and the
 // reasons are counted and printed at the end. Whatever is accepted must build, run and give the stored
 // outputs.
+//
+// SINTER_ONNX_RESULTS=FILE, with the program run once for all host tests, writes how many tests each operator
+// has right, refused and wrong: docs/onnx-tests.txt.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <set>
 
 #include "emit/generated.h"
 #include "onnx_suite.h"
@@ -38,8 +44,11 @@ std::vector<Batch> batches() {
   return out;
 }
 
+enum Verdict { kRight, kRefused, kWrong };
+
 struct Table {
   int passed = 0, failed = 0, refused = 0;
+  std::map<std::string, Verdict> verdicts;                  // category/test
   std::map<std::string, std::vector<std::string>> reasons;  // reason -> tests
 };
 std::map<Way, Table>& tables() {
@@ -74,6 +83,7 @@ class OnnxGenerated : public testing::TestWithParam<std::pair<Batch, Way>> {
   void skip(const std::string& name, const std::string& why) {
     Table& t = tables()[GetParam().second];
     ++t.refused;
+    t.verdicts[folder_] = kRefused;
     t.reasons[reason_of(why)].push_back(name);
   }
 
@@ -97,6 +107,7 @@ class OnnxGenerated : public testing::TestWithParam<std::pair<Batch, Way>> {
   void add(GeneratedBatch& batch, const std::string& category, const std::string& name, Way way) {
     if (suite::broken_data().count(name)) return;
     const suite::fs::path folder = suite::root() / category / name;
+    folder_ = folder.string();
     if (const std::string bad = suite::unreadable(folder); !bad.empty()) return skip(name, bad);
     const auto names = suite::input_names(folder / "model.onnx");
     const auto sets = suite::data_sets(folder);
@@ -113,12 +124,16 @@ class OnnxGenerated : public testing::TestWithParam<std::pair<Batch, Way>> {
         // ONNX's own tolerance for what is float32, the harness's for other types.
         const bool single = !graph->outputs.empty() && graph->outputs[0]->type.dtype == DType::kF32;
         const Tolerance tolerance = single ? Tolerance{1e-3, 1e-6} : Tolerance{};
+        folders_[k == 0 ? name : name + "_set" + std::to_string(k)] = folder_;
         batch.add(k == 0 ? name : name + "_set" + std::to_string(k), std::move(graph), {data}, tolerance);
       } catch (const Refusal& r) {
         return skip(name, suite::join(r));
       }
     }
   }
+
+  std::string folder_;                          // of the test being added
+  std::map<std::string, std::string> folders_;  // of what the batch calls by these names
 };
 
 TEST_P(OnnxGenerated, GivesStoredOutputs) {
@@ -132,6 +147,8 @@ TEST_P(OnnxGenerated, GivesStoredOutputs) {
     EXPECT_EQ(r.refused, "") << r.name << ": refused after it was planned";
     EXPECT_EQ(r.error, "") << r.name;
     ++(r.good() ? table.passed : table.failed);
+    Verdict& v = table.verdicts[folders_.at(r.name)];
+    v = std::max(v, r.good() ? kRight : kWrong);
   }
 }
 
@@ -161,8 +178,43 @@ INSTANTIATE_TEST_SUITE_P(All, OnnxGenerated, testing::ValuesIn(cases()), [](cons
   return name;
 });
 
+// All operators of a graph and its bodies, with the domain in front where it isn't ONNX's own.
+void collect_operators(const onnx::GraphProto& graph, std::set<std::string>& out) {
+  for (const onnx::NodeProto& n : graph.node()) {
+    const bool own = n.domain().empty() || n.domain() == "ai.onnx";
+    out.insert(own ? n.op_type() : n.domain() + "." + n.op_type());
+    for (const auto& a : n.attribute())
+      if (a.has_g()) collect_operators(a.g(), out);
+  }
+}
+
+void write_results(const std::map<std::string, Verdict>& verdicts, const std::string& file) {
+  std::map<std::string, std::array<int, 3>> counts;
+  std::array<int, 3> all{};
+  for (const auto& [folder, verdict] : verdicts) {
+    onnx::ModelProto proto;
+    std::ifstream stream(suite::fs::path(folder) / "model.onnx", std::ios::binary);
+    proto.ParseFromIstream(&stream);
+    std::set<std::string> operators;
+    collect_operators(proto.graph(), operators);
+    for (const std::string& o : operators) ++counts[o][verdict];
+    ++all[verdict];
+  }
+  std::ofstream out(file);
+  out << "# ONNX's backend tests (node, simple, pytorch-converted, pytorch-operator) by generated code, all "
+         "passes,\n"
+         "# this machine: operator, tests that it occurs in: right, refused, wrong. Made by\n"
+         "#   SINTER_ONNX_TESTDATA=SUITE SINTER_ONNX_RESULTS=docs/onnx-tests.txt \\\n"
+         "#     build/host/tests/test_emit --gtest_filter='All/OnnxGenerated.*/host_*'\n"
+         "# where SUITE holds the data of onnx 1.23 in the layout of libonnx-testdata.\n"
+      << fmt::format("# {} right, {} refused, {} wrong\n", all[kRight], all[kRefused], all[kWrong]);
+  for (const auto& [o, n] : counts) out << fmt::format("{} {} {} {}\n", o, n[kRight], n[kRefused], n[kWrong]);
+}
+
 class PrintTables : public testing::Environment {
   void TearDown() override {
+    if (const char* file = std::getenv("SINTER_ONNX_RESULTS"))
+      write_results(tables()[Way::kHost].verdicts, file);
     for (const auto& [way, t] : tables()) {
       std::printf("%s: %d passed, %d failed, %d refused\n",
                   way == Way::kHost    ? "host, all passes"
