@@ -314,6 +314,7 @@ void Importer::emit(Scope& scope, Draft& d) {
   node->sources = {label(*node)};
   node->bodies = std::move(bodies);
   if (!node->bodies.empty()) close_bodies(g, *node);
+  if (node->op == find_op("", "Loop")) append_in_place(g, *node);
   if (!try_infer(g, *node)) return;
   if (node->bodies.empty())
     fold(g, *node);
@@ -368,6 +369,7 @@ bool Importer::try_infer(Graph& g, Node& node) {
   }
   if (speculative_ == 0) {
     if (problem_count_ && !node.bodies.empty()) return false;  // bodies may be broken
+    reveal_operands(g, node);
     infer(g, node);
     adopt(g, node);
     return true;

@@ -32,6 +32,12 @@ struct TensorType {
 };
 std::string text(const TensorType&);  // "float32[N,3,224,224]"
 
+// Where the elements of a tensor of numbers lie, both ends included. NaN lies in every range.
+struct Range {
+  double lo = 0, hi = 0;
+  bool operator==(const Range&) const = default;
+};
+
 struct Value {
   std::string name;  // as in the model; made up (and unique) for values of our own
   TensorType type;
@@ -39,6 +45,9 @@ struct Value {
   std::vector<Node*> users;    // one entry per use as an input
   std::optional<Tensor> data;  // set for weights and whatever has been folded
   std::vector<Dim> elements;  // symbolic contents of a small integer tensor (row-major), if known; else empty
+  // What is known of all elements, where anything is. Exact arithmetic found it, the run rounds: whoever
+  // relies on it checks it when the model runs.
+  std::optional<Range> range;
   // This value is the model's value `origin` with its axes permuted: dim i here is dim perm[i] there. Empty
   // origin: no such value in the model (passes made it). Empty perm: not permuted.
   std::string origin;

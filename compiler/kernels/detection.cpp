@@ -48,20 +48,39 @@ void emit_nms(LayerWriter& w) {
   }
   const std::string heap = w.scratch("heap", "std::int64_t", std::max<int64_t>(boxes[1].hi(), 1));
   const std::string rows = w.output(0), report = w.count(count);
-  w.out.line("*{} = sinter::non_max_suppression({}, {}, {}, {}, {}, options, {}, {});", report, at, by,
-             w.dim(scores[0]), w.dim(scores[1]), w.dim(boxes[1]), heap, rows);
+  w.out.line("options.room = {};", count.hi());
+  w.out.line("const std::int64_t kept = sinter::non_max_suppression({}, {}, {}, {}, {}, options, {}, {});",
+             at, by, w.dim(scores[0]), w.dim(scores[1]), w.dim(boxes[1]), heap, rows);
+  w.include("sinter/status.h");
+  w.can_fail();
+  w.out.line("if (kept < 0) return sinter::kCapacityError;");
+  w.out.line("*{} = kept;", report);
+  w.out.line("return sinter::kOk;");
 }
 
 // ---- RoiAlign, MaxRoiPool
 
-void declare_geometry(LayerWriter& w) {
-  const Shape &x = w.node.inputs[0]->type.shape, &y = w.node.outputs[0]->type.shape;
+void declare_geometry(LayerWriter& w, size_t image = 0) {
+  const Shape &x = w.node.inputs[image]->type.shape, &y = w.node.outputs[0]->type.shape;
+  const bool last = w.node.attributes.integer("channels_last", 0) != 0;
+  const size_t height = last ? 1 : 2, channels = last ? 3 : 1;
   w.include("sinter/roi.h");
   w.include("sinter/status.h");
   w.can_fail();
-  w.out.line("const sinter::RoiGeometry geometry{{{}, {}, {}, {}, {}, {}, {}}};", w.dim(x[0]), w.dim(x[1]),
-             w.dim(x[2]), w.dim(x[3]), w.dim(y[2]), w.dim(y[3]),
-             float_literal(static_cast<double>(w.node.attributes.real("spatial_scale", 1))));
+  w.out.line("const sinter::RoiGeometry geometry{{{}, {}, {}, {}, {}, {}, {}, {}}};", w.dim(x[0]),
+             w.dim(x[channels]), w.dim(x[height]), w.dim(x[height + 1]), w.dim(y[height]),
+             w.dim(y[height + 1]),
+             float_literal(static_cast<double>(w.node.attributes.real("spatial_scale", 1))), last);
+}
+// The arguments of sinter::roi_align behind the number of regions.
+std::string align_options(const Attributes& a) {
+  return fmt::format("{}, {}, {}", a.integer("sampling_ratio", 0),
+                     a.text("coordinate_transformation_mode", "half_pixel") == "half_pixel",
+                     a.text("mode", "avg") == "max");
+}
+Dim align_flops(const Node& n, const Dim& results) {
+  const int64_t ratio = n.attributes.integer("sampling_ratio", 0);
+  return results * Dim(8 * std::max<int64_t>(ratio * ratio, 1));
 }
 void emit_roi_align(LayerWriter& w) {
   const Node& n = w.node;
@@ -69,17 +88,43 @@ void emit_roi_align(LayerWriter& w) {
   const std::string mode = a.text("mode", "avg");
   w.summary(fmt::format("RoiAlign ({}) of {} to {}", mode, text(n.inputs[0]->type.shape),
                         text(n.outputs[0]->type.shape)));
-  const int64_t ratio = a.integer("sampling_ratio", 0);
-  w.flops(product(n.outputs[0]->type.shape) * Dim(8 * std::max<int64_t>(ratio * ratio, 1)));
+  w.flops(align_flops(n, product(n.outputs[0]->type.shape)));
   const std::string x = w.input(0), regions = w.input(1), images = w.input(2);
   PlainOutput y(w, n.inputs[0]->type.dtype);
   declare_geometry(w);
-  w.out.line("const bool inside = sinter::roi_align({}, geometry, {}, {}, {}, {}, {}, {}, {});", x, regions,
-             images, w.dim(n.inputs[1]->type.shape[0]), ratio,
-             a.text("coordinate_transformation_mode", "half_pixel") == "half_pixel", mode == "max",
-             y.pointer());
+  w.out.line("const bool inside = sinter::roi_align({}, geometry, {}, {}, {}, {}, {});", x, regions, images,
+             w.dim(n.inputs[1]->type.shape[0]), align_options(a), y.pointer());
   w.out.line("if (!inside) return sinter::kIndexError;");
   y.finish();
+  w.out.line("return sinter::kOk;");
+}
+
+// Each region is computed where its row lies.
+bool accepts_roi_rows(const Node& n, const Target&) {
+  return n.op->name == std::string_view("roi_rows") && n.op->domain == std::string_view("sinter") &&
+         !n.epilogue;
+}
+void emit_roi_rows(LayerWriter& w) {
+  const Node& n = w.node;
+  const Shape& data = n.inputs[0]->type.shape;
+  const Dim &regions = n.inputs[1]->type.shape[0], block = product(data, 1);
+  w.summary(fmt::format("RoiAlign of {} into rows of {}", text(n.inputs[2]->type.shape), text(data)));
+  w.flops(align_flops(n, regions * block));
+  w.include("sinter/copy.h");
+  w.include("sinter/index.h");
+  const std::string x = w.input(0), rows = w.input(1), image = w.input(2), at = w.input(3),
+                    images = w.input(4), y = w.output(0);
+  w.may_overwrite(0);
+  declare_geometry(w, 2);
+  w.out.line("if ({1} != {0}) sinter::copy({1}, {0}, {2});", x, y, w.dim(product(data)));
+  w.out.line("for (std::int64_t r = 0; r < {}; ++r) {{", w.dim(regions));
+  w.out.line("const std::int64_t row = sinter::index_of({}[r], {});", rows, w.dim(data[0]));
+  w.out.line("if (row < 0) return sinter::kIndexError;");
+  w.out.line(
+      "const bool inside = sinter::roi_align({}, geometry, {} + r * 4, {} + r, 1, {}, {} + row * ({}));",
+      image, at, images, align_options(n.attributes), y, w.dim(block));
+  w.out.line("if (!inside) return sinter::kIndexError;");
+  w.out.line("}}");
   w.out.line("return sinter::kOk;");
 }
 void emit_max_roi_pool(LayerWriter& w) {
@@ -144,6 +189,7 @@ const std::vector<Kernel>& kernels_detection() {
       {"non_max_suppression", "NonMaxSuppression by a heap per class", accepts_nms, emit_nms},
       {"roi_align", "RoiAlign", [](const Node& n, const Target&) { return accepts_op(n, "RoiAlign"); },
        emit_roi_align},
+      {"roi_rows", "RoiAlign into rows of a tensor", accepts_roi_rows, emit_roi_rows},
       {"max_roi_pool", "MaxRoiPool", [](const Node& n, const Target&) { return accepts_op(n, "MaxRoiPool"); },
        emit_max_roi_pool},
       {"deform_conv", "DeformConv: one sampled column a position", accepts_deform, emit_deform},

@@ -57,6 +57,14 @@ void emit_one_hot(LayerWriter& w) {
   if (by_run) w.out.line("return 0;");
 }
 
+// Where the user allows fewer rows than there could be.
+void guard_count(LayerWriter& w, const std::string& report, const Dim& count, const Dim& most) {
+  if (count.hi() >= most.hi()) return;
+  w.include("sinter/status.h");
+  w.can_fail();
+  w.out.line("if (*{} > {}) return sinter::kCapacityError;", report, count.hi());
+}
+
 // ---- NonZero
 
 bool accepts_non_zero(const Node& n, const Target&) {
@@ -72,9 +80,13 @@ void emit_non_zero(LayerWriter& w) {
   std::string dims;
   for (const Dim& d : in) dims += (dims.empty() ? "" : ", ") + e.text(d);
   w.out.line("*{} = sinter::count_non_zero({}, {});", count, x, e.text(product(in)));
-  if (in.empty()) return;  // a scalar has no positions
-  w.out.line("const std::int64_t dims[] = {{{}}};", dims);
-  w.out.line("sinter::non_zero({}, dims, {}, *{}, {});", x, in.size(), count, y);
+  const Dim& rows = n.outputs[0]->type.shape[1];
+  guard_count(w, count, rows, product(in));
+  if (!in.empty()) {  // a scalar has no positions
+    w.out.line("const std::int64_t dims[] = {{{}}};", dims);
+    w.out.line("sinter::non_zero({}, dims, {}, *{}, {});", x, in.size(), count, y);
+  }
+  if (rows.hi() < product(in).hi()) w.out.line("return sinter::kOk;");
 }
 
 // ---- Compress
@@ -93,6 +105,15 @@ void emit_compress(LayerWriter& w) {
   const std::string x = w.input(0), keep = w.input(1), y = w.output(0);
   const std::string length = e.text(n.inputs[1]->type.shape[0]);
   const bool nested = !outer.is(1);
+  std::string report;
+  if (own_count(n, count)) {
+    report = w.count(count);
+    w.out.line("*{} = 0;", report);
+    open(w, "i", length);
+    w.out.line("*{} += {}[i] ? 1 : 0;", report, keep);
+    w.out.line("}}");
+    guard_count(w, report, count, extent);
+  }
   w.out.line("std::int64_t k = 0;  // rows written");
   if (nested) open(w, "o", e.text(outer));
   open(w, "i", length);
@@ -106,17 +127,7 @@ void emit_compress(LayerWriter& w) {
   w.out.line("++k;");
   w.out.line("}}");
   if (nested) w.out.line("}}");
-  if (!own_count(n, count)) return;
-  const std::string report = w.count(count);
-  if (!nested) {
-    w.out.line("*{} = k;", report);
-    return;
-  }
-  // Also right where there are no rows to write.
-  w.out.line("*{} = 0;", report);
-  open(w, "i", length);
-  w.out.line("*{} += {}[i] ? 1 : 0;", report, keep);
-  w.out.line("}}");
+  if (!report.empty() && count.hi() < extent.hi()) w.out.line("return sinter::kOk;");
 }
 
 // ---- Unique

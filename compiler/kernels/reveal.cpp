@@ -10,16 +10,20 @@ bool accepts(const Node& n, const Target&) {
          !n.epilogue;
 }
 
-// Code generation bounds a symbol's expressions by 64 bits: elements beyond 2^31 are refused.
+// Code generation bounds a symbol's expressions by 64 bits: elements beyond 2^31 are refused. What is
+// computed of data has a range from inference, and memory is planned for it: beyond it is beyond capacity.
 void emit(LayerWriter& w) {
   const Value& v = *w.node.outputs[0];
+  const std::vector<int64_t> range = w.node.attributes.integers("range");
   w.include("sinter/status.h");
   w.can_fail();
   w.summary(fmt::format("{} elements of an operand that decides extents", v.elements.size()));
   const std::string x = w.input(0), y = w.output(0);
-  w.out.line("constexpr std::int64_t most = std::int64_t{{1}} << 31;");
+  w.out.line("constexpr std::int64_t least = {}, most = {};", range.empty() ? -(int64_t{1} << 31) : range[0],
+             range.empty() ? int64_t{1} << 31 : range[1]);
   w.out.line("for (int i = 0; i < {}; ++i) {{", v.elements.size());
-  w.out.line("if ({0}[i] < -most || {0}[i] > most) return sinter::kDimError;", x);
+  w.out.line("if ({0}[i] < least || {0}[i] > most) return sinter::{1};", x,
+             range.empty() ? "kDimError" : "kCapacityError");
   w.out.line("{}[i] = {}[i];", y, x);
   w.out.line("}}");
   for (size_t k = 0; k < v.elements.size(); ++k)

@@ -58,6 +58,7 @@ void close_bodies(Graph& g, Node& node) {
     for (size_t k = 0; k < node.bodies.size(); ++k) {
       Value* in = node.bodies[k]->add_value(v->name, v->type);
       in->elements = v->elements;
+      in->range = v->range;
       node.bodies[k]->inputs.push_back(in);
       own[k][v] = in;
     }
@@ -159,6 +160,7 @@ bool drop_unused_captures(Graph& g, Node& node) {
 void set_input(Value& v, const Fact& f) {
   v.type = f.type;
   v.elements = f.elements;
+  v.range = f.range;
   if (!f.data || f.data->size() > Fact::kMaxElements) return;
   if (!is_integer(f.data->dtype()) && f.data->dtype() != DType::kBool) return;
   const std::vector<int64_t> known = f.data->integers();

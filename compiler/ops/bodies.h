@@ -27,6 +27,10 @@ bool is_control(const Node&);  // If, Loop or Scan
 
 // Makes the bodies of `node`, which is in `g`, closed: see above. Once, when the node is made.
 void close_bodies(Graph& g, Node& node);
+// Lists that a Loop's body appends one element to, in each iteration, become results of the Loop: their rows
+// are written where they stay, and nothing is copied from one iteration to the next. Before the node is
+// inferred; its inputs are typed.
+void append_in_place(Graph& g, Node& loop);
 // Puts branch `k` of an If into `g` in place of the node, which is left without uses.
 void inline_branch(Graph& g, Node& node, size_t k);
 // The branch that an If is known to take; -1 where that is not known.

@@ -3,7 +3,11 @@
 // Inference types the bodies: a body's inputs get the node's facts, the body is inferred as a graph, and what
 // it makes is seen from outside by way of border(). An If whose condition is known has one branch only. A
 // branch whose types contradict each other (an exporter's branch for another rank) cannot run on any input
-// that the other one takes: it is marked unreachable, and to take it is an error of the run.
+// that the other one takes: it is marked unreachable, and to take it is an error of the run. Where both
+// branches are well typed, but of different ranks, and shapes alone choose (a squeeze of an axis that is 1 or
+// isn't), the first one is meant: the other is unreachable as well.
+#include <algorithm>
+
 #include "ops/bodies.h"
 #include "ops/control_loop.h"
 
@@ -53,11 +57,35 @@ void unify(Inference& x, size_t i, const Value& a, const Value& b) {
     const Dim inner = unknown_extent(range);
     x.out[i].type.shape.push_back(border(x, i, axis, inner, range));
   }
+  if (a.range && b.range)
+    x.out[i].range = Range{std::min(a.range->lo, b.range->lo), std::max(a.range->hi, b.range->hi)};
   if (&a == &b || same_elements(x, a, b)) {
     bool outside = true;
     for (const Dim& d : a.elements) outside = outside && known_outside(x, d);
     if (outside) x.out[i].elements = a.elements;
   }
+}
+
+// Whether the value is computed of extents alone.
+bool of_shapes(const Value* v, int depth = 0) {
+  if (v->data) return true;
+  const Node* n = v->producer;
+  if (!n || depth > 16 || n->op->domain[0] != '\0') return false;
+  for (const char* op : {"Shape", "Size"})
+    if (n->op->name == std::string_view(op)) return true;
+  static constexpr std::string_view kSteps[] = {
+      "And",      "Cast",    "Concat",      "Equal",    "Gather", "Greater", "GreaterOrEqual",
+      "Identity", "Less",    "LessOrEqual", "Mod",      "Not",    "Or",      "Reshape",
+      "Slice",    "Squeeze", "Sub",         "Unsqueeze"};
+  if (std::find(std::begin(kSteps), std::end(kSteps), n->op->name) == std::end(kSteps)) return false;
+  return std::all_of(n->inputs.begin(), n->inputs.end(),
+                     [&](const Value* in) { return !in || of_shapes(in, depth + 1); });
+}
+
+bool same_ranks(const Inference& x, const Graph& a, const Graph& b) {
+  for (size_t i = 0; i < x.out.size(); ++i)
+    if (x.out[i].present && a.outputs[i]->type.shape.size() != b.outputs[i]->type.shape.size()) return false;
+  return true;
 }
 
 void infer_if(Inference& x) {
@@ -86,6 +114,10 @@ void infer_if(Inference& x) {
     for (const auto& b : n.bodies) b->unreachable.clear();
     if (contradiction) throw *contradiction;
     x.fail("neither branch can run");
+  }
+  if (live.size() == 2 && !same_ranks(x, *live[0], *live[1]) && of_shapes(n.inputs[0])) {
+    n.bodies[1]->unreachable = "its results have other ranks than those of the branch that is meant";
+    live.pop_back();
   }
   for (size_t i = 0; i < x.out.size(); ++i)
     if (x.out[i].present) unify(x, i, *live.front()->outputs[i], *live.back()->outputs[i]);

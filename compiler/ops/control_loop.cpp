@@ -96,7 +96,7 @@ class Carried {
     for (size_t k = 0; k < form_.states; ++k) {
       Value& v = *body_.inputs[form_.first + k];
       v.type = {x_.dtype(form_.first + k), shapes_[k]};
-      if (&made(k) != &v) v.elements.clear();  // another value in the next iteration
+      if (&made(k) != &v) v.elements.clear(), v.range.reset();  // another value in the next iteration
     }
     infer(body_);
   }
@@ -314,7 +314,10 @@ void infer_scan(Inference& x) {
     v.type.shape.erase(v.type.shape.begin() + static_cast<std::ptrdiff_t>(axis));
     v.elements.clear();
   }
-  for (size_t k = 0; k < form.states; ++k) body.inputs[form.first + k]->elements.clear();
+  for (size_t k = 0; k < form.states; ++k) {
+    body.inputs[form.first + k]->elements.clear();
+    body.inputs[form.first + k]->range.reset();
+  }
   infer(body);
   for (size_t k = 0; k < form.states; ++k) {
     const TensorType &in = body.inputs[form.first + k]->type, &out = body.outputs[k]->type;

@@ -69,7 +69,7 @@ bool is_zero(const Tensor& t, int64_t i) {
 // NonZero: int64 [rank, count], the indices of the elements that are not 0, in row-major order.
 void infer_non_zero(Inference& x) {
   x.require(is_plain_number(x.dtype(0)), fmt::format("not for {}", name_of(x.dtype(0))));
-  x.set(0, DType::kI64, {Dim(x.rank(0)), x.count("count", product(x.shape(0)))});
+  x.set(0, DType::kI64, {Dim(x.rank(0)), data_count(x, 1, product(x.shape(0)))});
 }
 void eval_non_zero(Evaluation& e) {
   const Tensor& in = e.in[0];
@@ -97,7 +97,7 @@ void infer_compress(Inference& x) {
   if (const auto known = x.integers(1))
     count = Dim(std::count_if(known->begin(), known->end(), [](int64_t v) { return v != 0; }));
   else
-    count = x.count("count", min(x.shape(1)[0], extent));
+    count = data_count(x, static_cast<size_t>(axis), min(x.shape(1)[0], extent));
   Shape out = flat ? Shape{count} : x.shape(0);
   out[static_cast<size_t>(axis)] = count;
   x.set(0, x.dtype(0), std::move(out));

@@ -264,6 +264,7 @@ void infer_facts(Inference& x) {
     }
     if (x.node.epilogue ? x.node.anchor_inputs == 0 : op.expr != nullptr)
       propagate_elementwise(x, x.node.epilogue);
+    propagate_ranges(x);
   } catch (Refusal& r) {  // arithmetic on Dims and attribute getters do not know the node
     for (std::string& p : r.problems)
       if (p.empty() || p[0] != '"') p = label(x.node) + ": " + p;
@@ -288,6 +289,7 @@ Fact fact_of(const Value* v) {
   f.type = v->type;
   f.data = v->data ? &*v->data : nullptr;
   f.elements = v->elements;
+  f.range = v->range;
   return f;
 }
 
@@ -303,6 +305,7 @@ void infer(Graph& g, Node& n) {
     if (Value* v = n.outputs[i]) {
       v->type = x.out[i].type;
       v->elements = x.out[i].elements;
+      v->range = x.out[i].range;
     }
 }
 
@@ -310,12 +313,15 @@ void infer(Graph& g) {
   std::vector<std::string> problems;
   std::vector<const Value*> unknown;
   g.checks.clear();
-  for (const auto& n : g.nodes) {
+  for (size_t i = 0; i < g.nodes.size(); ++i) {  // by index: reveal_operands() adds nodes
+    Node* n = g.nodes[i].get();
     const bool blocked = std::any_of(n->inputs.begin(), n->inputs.end(), [&](const Value* v) {
       return v && std::find(unknown.begin(), unknown.end(), v) != unknown.end();
     });
     if (!blocked) {
       try {
+        reveal_operands(g, *n);
+        while (g.nodes[i].get() != n) ++i;
         infer(g, *n);
         continue;
       } catch (const Refusal& r) {

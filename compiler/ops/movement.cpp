@@ -47,6 +47,13 @@ void require_index_type(const Inference& x, size_t i, const std::string& what) {
             fmt::format("{} of type {}: int32 or int64 is needed", what, name_of(x.dtype(i))));
 }
 
+Dim data_count(Inference& x, size_t axis, const Dim& most) {
+  int64_t limit = x.symbols.limit(x.node.name + "_count");
+  if (!x.node.outputs.empty() && x.node.outputs[0])
+    limit = std::min(limit, x.symbols.limit(fmt::format("{}@{}", x.node.outputs[0]->name, axis)));
+  return x.count("count", limit < most.hi() ? Dim(limit) : most);
+}
+
 void require_le(Inference& x, const Dim& a, const Dim& b, const std::string& what) {
   if (provably_le(a, b)) return;
   if ((b - a).hi() < 0) x.fail(fmt::format("{}: {} exceeds {}", what, a.text(), b.text()));

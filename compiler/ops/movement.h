@@ -41,6 +41,10 @@ std::vector<int64_t> known_integers(const Inference& x, size_t i, const std::str
 int64_t operand_length(const Inference& x, size_t i, const std::string& what);
 void require_index_type(const Inference& x, size_t i, const std::string& what);  // int32 or int64
 // a <= b must hold: proved, refused, or left as a Check.
+// The extent of output 0 along `axis` that only the data decide: at most `most`, and at most what the user
+// says (--dim VALUE@AXIS<=MAX, or by the symbol's name). A kernel whose symbol's bound is below `most` must
+// return kCapacityError where there are more.
+Dim data_count(Inference& x, size_t axis, const Dim& most);
 void require_le(Inference& x, const Dim& a, const Dim& b, const std::string& what);
 // Axes normalised into [0, rank), each once.
 std::vector<int64_t> distinct_axes(const Inference& x, std::vector<int64_t> axes, int64_t rank);

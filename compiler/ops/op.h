@@ -21,6 +21,7 @@ struct Fact {
   std::vector<Dim>
       elements;  // symbolic contents of an integer tensor of at most kMaxElements, row-major; else empty
   static constexpr int64_t kMaxElements = 64;
+  std::optional<Range> range;  // of all elements: see Value::range
 };
 
 // The arguments of Op::infer: reads `in`, writes `out` (present is preset for wanted outputs).
@@ -105,6 +106,12 @@ const std::vector<const Op*>& all_ops();                            // by name
 // become Checks.
 void infer(Graph&);
 void infer(Graph&, Node&);  // one node whose inputs are typed
+// Ranges of the outputs from those of the inputs (ops/ranges.cpp), once their types are inferred.
+void propagate_ranges(Inference&);
+// Where an operand of `n` decides extents and its elements are unknown but lie in a range: makes them symbols
+// that a `reveal` reads when the model runs (ops/reveal.cpp). Adds nodes before `n`, which is in `g` with its
+// inputs typed.
+void reveal_operands(Graph& g, Node& n);
 
 // The values of `graph` for these inputs (in order of graph.inputs): its outputs. With `trace`, called for
 // every Value as it is computed. Checks input dtypes and shapes against the graph's types.

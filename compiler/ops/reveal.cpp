@@ -1,33 +1,154 @@
-// reveal: a small list of integers, its elements known as symbols from here on.
+// reveal: a small list of integers, its elements known as symbols from here on. The value is the input's.
 //
-// Made by import for operands that decide extents and are inputs of the model. Attributes, one entry an
-// element: `open` 1 where the element is a symbol, else it is `values`; `negative` 1 where elements may be
-// below 0. The value is the input's.
+// Two makers. Import makes one of an operand that decides extents and is an input of the model: attributes
+// `values`, `open` and `negative` have one entry an element, `open` 1 where the element is a symbol, else it
+// is `values`; `negative` 1 where elements may be below 0. reveal_operands() makes one where such an operand
+// is computed by the model and lies in a range: attribute `range`, both ends; all elements are symbols in it,
+// but for those that inference knows already. What a run finds outside of it is an error of the run.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
 #include "ops/op.h"
 
 namespace sinter {
 namespace {
 
+Dim element(Inference& x, size_t k, Interval range, bool learnable) {
+  return Dim(x.symbols.fresh(fmt::format("{}_{}", x.node.name, k), range,
+                             fmt::format("element {} of {}", k, label(x.node)), true, 1, learnable));
+}
+
 void infer(Inference& x) {
   x.same(0, 0);
+  if (const std::vector<int64_t> range = x.attributes().integers("range"); !range.empty()) {
+    if (const auto known = x.elements(0)) {
+      x.out[0].elements = *known;
+      return;
+    }
+    const int64_t size = product(x.shape(0)).value();
+    for (size_t k = 0; k < static_cast<size_t>(size); ++k)
+      x.out[0].elements.push_back(element(x, k, {range[0], range[1]}, false));
+    return;
+  }
   const std::vector<int64_t> values = x.attributes().integers("values"),
                              open = x.attributes().integers("open");
   const bool negative = x.attributes().integer("negative", 0) != 0;
-  for (size_t k = 0; k < values.size(); ++k) {
-    if (!open[k]) {
-      x.out[0].elements.push_back(values[k]);
-      continue;
-    }
-    const Interval range{negative ? -Interval::kUnbounded : 0, Interval::kUnbounded};
+  for (size_t k = 0; k < values.size(); ++k)
     x.out[0].elements.push_back(
-        Dim(x.symbols.fresh(fmt::format("{}_{}", x.node.name, k), range,
-                            fmt::format("element {} of {}", k, label(x.node)), true, 1, true)));
-  }
+        open[k] ? element(x, k, {negative ? -Interval::kUnbounded : 0, Interval::kUnbounded}, true)
+                : Dim(values[k]));
 }
 
 void eval(Evaluation& e) { e.out[0] = e.in[0]; }
 
+// ---- operands that the model computes
+
+struct ExtentOperand {
+  std::string_view op;
+  size_t input;
+};
+constexpr ExtentOperand kExtentOperands[] = {
+    {"CenterCropPad", 1}, {"ConstantOfShape", 0}, {"Expand", 1}, {"OneHot", 1}, {"Pad", 1},
+    {"Range", 0},         {"Range", 1},           {"Resize", 3}, {"Split", 1},  {"Tile", 1},
+};
+// Integer arithmetic that inference follows element by element.
+constexpr std::string_view kArithmetic[] = {
+    "Add", "Cast", "Concat",    "Div",       "Gather",    "Identity", "Max",   "Min",     "Mul",      "Neg",
+    "Sub", "Mod",  "ReduceMax", "ReduceMin", "ReduceSum", "Reshape",  "Slice", "Squeeze", "Unsqueeze"};
+
+bool is_arithmetic(const Node& n) {
+  return n.op->domain[0] == '\0' && !n.epilogue &&
+         std::find(std::begin(kArithmetic), std::end(kArithmetic), n.op->name) != std::end(kArithmetic);
+}
+
+// Makes the elements of one operand known, backwards through arithmetic to the values whose elements no
+// inference could tell.
+class Revealer {
+ public:
+  explicit Revealer(Graph& g) : g_(g) {}
+
+  // Whether the elements can be known: of what is known, or by a reveal here or further up.
+  bool possible(const Value* v) {
+    if (known(*v)) return true;
+    if (!is_small(v->type)) return false;
+    if (const auto found = possible_.find(v); found != possible_.end()) return found->second;
+    return possible_[v] = by_arithmetic(v) || bounded(v);
+  }
+  void make(Value* v) {
+    if (known(*v) || !possible(v)) return;
+    if (!by_arithmetic(v)) return add_reveal(v);
+    for (Value* in : v->producer->inputs)
+      if (in) make(in);
+    infer(g_, *v->producer);
+  }
+
+ private:
+  static bool known(const Value& v) { return v.data || !v.elements.empty(); }
+  static bool is_small(const TensorType& t) {
+    if (t.dtype != DType::kI32 && t.dtype != DType::kI64) return false;
+    if (!is_static(t.shape)) return false;
+    int64_t size = 1;
+    for (const Dim& d : t.shape) {
+      if (d.value() < 1 || d.value() > Fact::kMaxElements) return false;
+      if ((size *= d.value()) > Fact::kMaxElements) return false;
+    }
+    return true;
+  }
+  static std::optional<Interval> bounds(const Value* v) {
+    if (!v->range || v->range->lo < -0x1p31 || v->range->hi > 0x1p31) return std::nullopt;
+    return Interval{static_cast<int64_t>(std::floor(v->range->lo)),
+                    static_cast<int64_t>(std::ceil(v->range->hi))};
+  }
+  static bool bounded(const Value* v) { return bounds(v).has_value(); }
+  bool by_arithmetic(const Value* v) {
+    const Node* n = v->producer;
+    if (!n || !is_arithmetic(*n)) return false;
+    return std::all_of(n->inputs.begin(), n->inputs.end(),
+                       [&](const Value* in) { return !in || possible(in); });
+  }
+
+  // Behind v's producer, or at the front where v is an input of the graph; all other uses of v see the
+  // reveal.
+  void add_reveal(Value* v) {
+    const Interval range = *bounds(v);
+    Node* before = g_.nodes.front().get();
+    for (size_t i = 0; v->producer && i + 1 < g_.nodes.size(); ++i)
+      if (g_.nodes[i].get() == v->producer) before = g_.nodes[i + 1].get();
+    Value* out = g_.add_value(v->name + "/revealed", {});
+    const std::vector<Node*> users = v->users;
+    Node* n = g_.add_node(find_op("sinter", "reveal"), v->name + "/reveal", {v}, {out}, before);
+    n->attributes.set("range", std::vector<int64_t>{range.lo, range.hi});
+    if (v->producer) n->sources = v->producer->sources;
+    for (Node* user : users)
+      for (size_t i = 0; i < user->inputs.size(); ++i)
+        if (user->inputs[i] == v) g_.set_input(user, i, out);
+    infer(g_, *n);
+    // What the operand's chain does not cover may know more now, too.
+    bool behind = false;
+    for (size_t i = 0; i < g_.nodes.size(); ++i) {
+      Node& other = *g_.nodes[i];
+      if (behind && is_arithmetic(other) && typed(other)) infer(g_, other);
+      behind = behind || &other == n;
+    }
+  }
+  static bool typed(const Node& n) { return n.outputs[0] && n.outputs[0]->type.dtype != DType::kUndefined; }
+  Graph& g_;
+  std::map<const Value*, bool> possible_;
+};
+
 }  // namespace
+
+void reveal_operands(Graph& g, Node& n) {
+  if (n.op->domain[0] != '\0') return;
+  for (const ExtentOperand& e : kExtentOperands) {
+    Value* v = n.op->name == e.op ? n.input(e.input) : nullptr;
+    if (!v || v->data || !v->elements.empty()) continue;
+    Revealer revealer(g);
+    if (!revealer.possible(v)) continue;
+    revealer.make(n.inputs[e.input]);
+  }
+}
 
 const std::vector<Op>& ops_reveal() {
   static const std::vector<Op> table = {

@@ -39,6 +39,10 @@ const std::vector<Pass>& all_passes() {
        "Folds the factors and transposition flags of Gemm into its constants; BatchNormalization whose "
        "statistics are computed and the losses of classification become arithmetic.",
        "before fold_batchnorm, which scales the columns of Gemm's constant", lower_composites},
+      {"fuse_regions",
+       "Turns scattered elements that are whole rows into rows, and lets RoiAlign write them itself.",
+       "behind merge_common and remove_identity, which leave the bare scatters; before choose_layout",
+       fuse_regions},
       {"fold_batchnorm",
        "Folds BatchNormalization and other per-channel factors and offsets into the weights before them; "
        "what "

@@ -13,6 +13,7 @@ bool fuse_attention(Graph&, const PassOptions&);
 bool fuse_layernorm(Graph&, const PassOptions&);
 bool lower_ops(Graph&, const PassOptions&);
 bool lower_composites(Graph&, const PassOptions&);
+bool fuse_regions(Graph&, const PassOptions&);
 bool fold_batchnorm(Graph&, const PassOptions&);
 bool fold_pad(Graph&, const PassOptions&);
 bool choose_layout(Graph&, const PassOptions&);

@@ -82,6 +82,10 @@ bool is_elementwise(const Node& n) {
   return n.op->expr && !n.epilogue && n.outputs.size() == 1 && n.outputs[0] && n.bodies.empty();
 }
 
+bool is_roi_rows(const Node& n) {
+  return n.op->name == std::string_view("roi_rows") && n.attributes.integer("channels_last", 0) == 0;
+}
+
 std::optional<Roles> elementwise_roles(const Node& n, const Arrangement& a) {
   const size_t rank = n.outputs[0]->type.shape.size();
   if (!a.concerns(rank)) return std::nullopt;
@@ -207,7 +211,7 @@ bool is_convolution(const Node& n) { return is_op(&n, "Conv") || is_op(&n, "Conv
 bool has_channels_last_form(const Node& n) {
   static const char* const kOps[] = {"Conv",   "ConvTranspose",     "MaxPool",       "AveragePool",
                                      "LpPool", "GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization",
-                                     "LRN",    "DepthToSpace",      "SpaceToDepth"};
+                                     "LRN",    "DepthToSpace",      "SpaceToDepth",  "RoiAlign"};
   if (std::none_of(std::begin(kOps), std::end(kOps), [&](const char* k) { return is_op(&n, k); }))
     return false;
   if (!n.input(0) || n.has_output(1) || !n.has_output(0)) return false;
@@ -233,6 +237,12 @@ std::optional<Roles> roles_if_permuted(const Graph& g, const Node& n, const Arra
   };
   const auto same_if = [&](bool possible) { return possible ? std::optional(same) : std::nullopt; };
   if (is("Unsqueeze") && n.has_output(0)) return unsqueeze_roles(n, a);
+  if (is("ConstantOfShape") && n.has_output(0) && a.concerns(n.outputs[0]->type.shape.size()))
+    return Roles{{Role::kAsIs}, {Role::kPermuted}};
+  if (is_roi_rows(n) && a.is_channels_last()) {
+    same.in[2] = Role::kPermuted;
+    return same;
+  }
   if (!a.concerns(rank)) return std::nullopt;
   if (has_channels_last_form(n)) return same_if(a.is_channels_last());
   if (is("Concat")) {
@@ -277,6 +287,19 @@ std::optional<Roles> roles_if_permuted(const Graph& g, const Node& n, const Arra
 
 namespace {
 
+// Input k, which has one entry an axis, in the new order.
+void permute_operand(Graph& g, Node& n, size_t k, const Perm& perm) {
+  if (n.input(k)->data) {
+    g.set_input(&n, k, per_axis(g, *n.input(k), perm, 1));
+    return;
+  }
+  Value* ordered = g.add_value(n.name + "/ordered", n.input(k)->type);
+  Node* gather = g.add_node(find_op("", "Gather"), ordered->name,
+                            {n.input(k), constant_integers(g, n.name + "/order", perm)}, {ordered}, &n);
+  infer(g, *gather);
+  g.set_input(&n, k, ordered);
+}
+
 void permute_resize(Graph& g, Node& n, const Perm& perm, const Perm& at) {
   if (n.attributes.has("axes")) {
     std::vector<int64_t> axes = n.attributes.integers("axes");
@@ -286,15 +309,7 @@ void permute_resize(Graph& g, Node& n, const Perm& perm, const Perm& at) {
   }
   for (size_t k : {size_t{2}, size_t{3}}) {
     if (!n.input(k) || n.input(k)->type.shape[0].is(0)) continue;
-    if (n.input(k)->data) {
-      g.set_input(&n, k, per_axis(g, *n.input(k), perm, 1));
-      continue;
-    }
-    Value* sizes = g.add_value(n.name + "/sizes", n.input(k)->type);
-    Node* gather = g.add_node(find_op("", "Gather"), sizes->name,
-                              {n.input(k), constant_integers(g, n.name + "/order", perm)}, {sizes}, &n);
-    infer(g, *gather);
-    g.set_input(&n, k, sizes);
+    permute_operand(g, n, k, perm);
   }
 }
 
@@ -340,10 +355,11 @@ void permute_node(Graph& g, Node& n, const Arrangement& a) {
     remap_axes_input(g, n, 1, *normal_axes(n.inputs[1], rank), inverse(a.perm(rank)), DType::kI64);
     return;
   }
+  if (is("ConstantOfShape")) return permute_operand(g, n, 0, a.perm(n.outputs[0]->type.shape.size()));
   const size_t rank = n.inputs[0]->type.shape.size();
   const Perm perm = a.perm(rank), at = inverse(perm);  // at: old axis -> new axis
   const auto moved = [&](int64_t axis) { return at[static_cast<size_t>(normal(axis, rank))]; };
-  if (has_channels_last_form(n)) {
+  if (has_channels_last_form(n) || is_roi_rows(n)) {
     n.attributes.set("channels_last", int64_t{1});
   } else if (const auto axis = single_axis(n)) {
     n.attributes.set("axis", moved(*axis));

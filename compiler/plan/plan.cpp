@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -154,16 +155,41 @@ class ArenaPlanner {
     });
   }
 
-  // Largest first, each at the lowest offset that is free for its whole life.
+  // Each block at the lowest offset that is free for its whole life, in several orders of which the best one
+  // stays; ties go to the first.
   void assign() {
-    std::vector<Block*> order;
+    std::vector<Block*> blocks;
     for (Block& b : blocks_)
-      if (!b.inside) order.push_back(&b);
-    std::stable_sort(order.begin(), order.end(),
-                     [](const Block* a, const Block* b) { return a->bytes > b->bytes; });
+      if (!b.inside) blocks.push_back(&b);
+    const auto life = [](const Block* b) { return static_cast<int64_t>(b->last - b->first + 1); };
+    const std::function<bool(const Block*, const Block*)> orders[] = {
+        [](const Block* a, const Block* b) { return a->bytes > b->bytes; },
+        [&](const Block* a, const Block* b) { return a->bytes * life(a) > b->bytes * life(b); },
+        [](const Block* a, const Block* b) { return a->first < b->first; },
+        [](const Block* a, const Block* b) { return a->last > b->last; },
+        [&](const Block* a, const Block* b) { return life(a) > life(b); },
+    };
+    std::vector<int64_t> best;
+    plan_.arena_bytes = INT64_MAX;
+    for (const auto& before : orders) {
+      std::vector<Block*> order = blocks;
+      std::stable_sort(order.begin(), order.end(), before);
+      const int64_t bytes = place(order);
+      if (bytes >= plan_.arena_bytes) continue;
+      plan_.arena_bytes = bytes;
+      best.clear();
+      for (const Block* b : blocks) best.push_back(b->offset);
+    }
+    for (size_t i = 0; i < blocks.size(); ++i) blocks[i]->offset = best[i];
+  }
+
+  // Sets the offsets in this order; the bytes of the whole.
+  static int64_t place(const std::vector<Block*>& order) {
+    int64_t whole = 0;
     std::vector<Block*> placed;
+    std::vector<std::pair<int64_t, int64_t>> taken;
     for (Block* b : order) {
-      std::vector<std::pair<int64_t, int64_t>> taken;
+      taken.clear();
       for (const Block* o : placed)
         if (o->first <= b->last && b->first <= o->last && o->bytes > 0)
           taken.emplace_back(o->offset, o->offset + o->bytes);
@@ -175,9 +201,9 @@ class ArenaPlanner {
       }
       b->offset = at;
       placed.push_back(b);
-      plan_.arena_bytes = std::max(plan_.arena_bytes, at + b->bytes);
+      whole = std::max(whole, at + b->bytes);
     }
-    plan_.arena_bytes = (plan_.arena_bytes + 63) / 64 * 64;
+    return (whole + 63) / 64 * 64;
   }
 
   void finish() {

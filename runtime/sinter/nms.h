@@ -15,6 +15,7 @@ struct NmsOptions {
   float overlap = 0.0f;          // suppressed: intersection over union above this
   bool has_least_score = false;  // kept: scores above least_score
   float least_score = 0.0f;
+  std::int64_t room = INT64_MAX;  // rows that there is place for
 };
 
 namespace nms_detail {
@@ -76,7 +77,8 @@ inline std::int64_t candidates(const float* scores, std::int64_t boxes, const Nm
 }  // namespace nms_detail
 
 // boxes [batches][boxes][4] and scores [batches][classes][boxes] give rows {batch, class, box} of `selected`,
-// at most batches * classes * min(most, boxes) of them; returns how many. `heap` has `boxes` elements.
+// at most batches * classes * min(most, boxes) of them; returns how many, or -1 where there is no room for one
+// more. `heap` has `boxes` elements.
 inline std::int64_t non_max_suppression(const float* boxes, const float* scores, std::int64_t batches,
                                         std::int64_t classes, std::int64_t count, const NmsOptions& o,
                                         std::int64_t* heap, std::int64_t* selected) {
@@ -98,6 +100,7 @@ inline std::int64_t non_max_suppression(const float* boxes, const float* scores,
           keep = !nms_detail::overlaps(box, nms_detail::edges(of_batch + selected[k * 3 + 2] * 4, o.center),
                                        o.overlap);
         if (!keep) continue;
+        if (rows >= o.room) return -1;
         selected[rows * 3] = b;
         selected[rows * 3 + 1] = c;
         selected[rows * 3 + 2] = best;

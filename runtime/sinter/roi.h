@@ -1,4 +1,5 @@
-// RoiAlign (ONNX 22) and MaxRoiPool (ONNX 22): fixed grids of bins over regions of an image [N][C][H][W].
+// RoiAlign (ONNX 22) and MaxRoiPool (ONNX 22): fixed grids of bins over regions of an image [N][C][H][W], and
+// RoiAlign with channels last as well.
 //
 // Regions come with the data: a batch number outside the image ends the call with false; coordinates may be
 // anything, what lies outside of the image counts nothing. Sums are of floats (doubles for double).
@@ -16,6 +17,7 @@ struct RoiGeometry {
   std::int64_t batches, channels, height, width;  // of the image
   std::int64_t rows, columns;                     // bins
   float scale;                                    // image pixels per unit of the regions' coordinates
+  bool channels_last = false;                     // the image is [N][H][W][C], and so is what comes out
 };
 
 namespace roi_detail {
@@ -84,11 +86,12 @@ inline Samples<S> samples(S start, S bin, std::int64_t ratio, std::int64_t exten
 // The channels that are summed at a time.
 inline constexpr std::int64_t kChannels = 64;
 
-// One bin: sum or greatest of its samples for `channels` planes from `x` on, in `sums`.
+// One bin: sum or greatest of its samples for `channels` channels from `x` on, in `sums`.
 template <class T, class S>
 inline void sum_bin(const T* x, const RoiGeometry& g, std::int64_t channels, const Samples<S>& rows,
                     const Samples<S>& columns, bool greatest, S* sums) {
-  const std::int64_t plane = g.height * g.width;
+  const std::int64_t plane = g.channels_last ? 1 : g.height * g.width,
+                     pixel = g.channels_last ? g.channels : 1;
   for (std::int64_t c = 0; c < channels; ++c) sums[c] = S{0};
   bool first = true;
   for (std::int64_t i = rows.first; i < rows.last; ++i) {
@@ -99,8 +102,8 @@ inline void sum_bin(const T* x, const RoiGeometry& g, std::int64_t channels, con
       if (!inside && !greatest) continue;
       const S w[4] = {(S{1} - v.weight) * (S{1} - h.weight), (S{1} - v.weight) * h.weight,
                       v.weight * (S{1} - h.weight), v.weight * h.weight};
-      const std::int64_t at[4] = {v.low * g.width + h.low, v.low * g.width + h.high, v.high * g.width + h.low,
-                                  v.high * g.width + h.high};
+      const std::int64_t at[4] = {(v.low * g.width + h.low) * pixel, (v.low * g.width + h.high) * pixel,
+                                  (v.high * g.width + h.low) * pixel, (v.high * g.width + h.high) * pixel};
       for (std::int64_t c = 0; c < channels; ++c) {
         S p[4] = {S{0}, S{0}, S{0}, S{0}};
         if (inside)
@@ -122,7 +125,8 @@ inline void sum_bin(const T* x, const RoiGeometry& g, std::int64_t channels, con
 // RoiAlign: x [batches][channels][height][width], regions [count][4] of corners (x, y, x, y) and the image
 // that each is of give y [count][channels][rows][columns]. Each bin is the mean (or, `greatest`, the greatest
 // weighted pixel) of ratio * ratio bilinear samples; ratio 0: as many as the bin has pixels. `half_pixel`:
-// coordinates are of pixel corners, not centres. False where an image does not exist.
+// coordinates are of pixel corners, not centres. False where an image does not exist. With channels last, y
+// is [count][rows][columns][channels].
 template <class T, class R>
 inline bool roi_align(const T* x, const RoiGeometry& g, const R* regions, const std::int64_t* images,
                       std::int64_t count, std::int64_t ratio, bool half_pixel, bool greatest, T* y) {
@@ -149,11 +153,13 @@ inline bool roi_align(const T* x, const RoiGeometry& g, const R* regions, const 
         S sums[roi_detail::kChannels];
         const std::int64_t n =
             g.channels - c < roi_detail::kChannels ? g.channels - c : roi_detail::kChannels;
-        roi_detail::sum_bin(x + (images[r] * g.channels + c) * g.height * g.width, g, n, rows, columns,
+        const std::int64_t image = images[r] * g.channels * g.height * g.width;
+        roi_detail::sum_bin(x + image + (g.channels_last ? c : c * g.height * g.width), g, n, rows, columns,
                             greatest, sums);
+        T* to = y + r * g.channels * bins + (g.channels_last ? bin * g.channels + c : c * bins + bin);
+        const std::int64_t step = g.channels_last ? 1 : bins;
         for (std::int64_t k = 0; k < n; ++k)
-          y[(r * g.channels + c + k) * bins + bin] =
-              cast_to<T>(greatest || !(all > S{1}) ? sums[k] : sums[k] / all);
+          to[k * step] = cast_to<T>(greatest || !(all > S{1}) ? sums[k] : sums[k] / all);
       }
     }
   }

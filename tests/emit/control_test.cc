@@ -1,5 +1,7 @@
 // If, Loop and Scan in generated code, against the interpreter: every branch, trip counts from hostile to the
 // greatest, nesting, captures, shapes that change, and the codes of runs that leave their bounds.
+#include <cmath>
+
 #include "emit/generated.h"
 #include "model_text.h"
 #include "passes/pass.h"
@@ -17,6 +19,12 @@ Tensor number(int64_t n) { return Tensor::scalar(n); }
 Tensor floats(std::vector<int64_t> shape) {
   Tensor t(DType::kF32, std::move(shape));
   for (int64_t i = 0; i < t.size(); ++i) t.set_real(i, static_cast<double>((i * 7 + 3) % 11) / 4 - 1.25);
+  return t;
+}
+
+Tensor numbers(const std::vector<double>& v, std::vector<int64_t> shape = {}) {
+  Tensor t(DType::kF32, shape.empty() ? std::vector<int64_t>{static_cast<int64_t>(v.size())} : shape);
+  for (int64_t i = 0; i < t.size(); ++i) t.set_real(i, v[static_cast<size_t>(i)]);
   return t;
 }
 
@@ -161,6 +169,38 @@ std::vector<Net> nets() {
                => (float[2] po, float[2] r) { po = Add(p, q)  r = Tanh(po) }> (hi, xi) }> (h, x) })",
        {{{floats({2}), floats({1, 4, 2})}}, {{floats({2}), floats({6, 4, 2})}}},
        {{"N", 1, 6, 1}}},
+      {"sizes_of_data",  // bounded by the Clip; what is no number has no size
+       R"((float[1,1,3,3] x, float[2] s) => (float[1,1,H,W] y, float[A,B] z) {
+         lo = Constant<value = float {0.0}>()  hi = Constant<value = float {7.0}>()
+         c = Clip(s, lo, hi)  d = Cast<to = 7>(c)  one = Constant<value = int64[2] {1, 1}>()
+         sizes = Concat<axis = 0>(one, d)
+         y = Resize<mode = "linear">(x, none, none, sizes)
+         more = Add(d, one)  z = ConstantOfShape(more) })",
+       {{{floats({1, 1, 3, 3}), numbers({2, 5})}},
+        {{floats({1, 1, 3, 3}), numbers({7.9, 1})}},
+        {{floats({1, 1, 3, 3}), numbers({0, 3})}},
+        {{floats({1, 1, 3, 3}), numbers({-4, 1e30})}},
+        {{floats({1, 1, 3, 3}), numbers({3, NAN})}, 4}}},
+      {"sizes_in_a_loop",  // each iteration has a size of its own; the frame around it stays
+       R"((float[3,2] x, float[N,2] s) => (float[N,4,4] y) {
+         lo = Constant<value = float {0.0}>()  hi = Constant<value = float {6.0}>()
+         c = Clip(s, lo, hi)  d = Cast<to = 7>(c)  four = Constant<value = int64 {4}>()
+         zero = Constant<value = int64 {0}>()  ends = Constant<value = int64[2] {4, 4}>()
+         starts = Constant<value = int64[2] {0, 0}>()  go = Constant<value = bool {1}>()
+         shape = Shape(s)  n = Gather(shape, zero)  axis = Constant<value = int64[1] {0}>()
+         none_yet = Constant<value = float[0,4,4] {}>()
+         y = Loop (n, go, none_yet) <body = b (int64 i, bool ci, float[K,4,4] list)
+             => (bool co, float[L,4,4] more) {
+           size = Gather(d, i)  big = Resize<mode = "nearest">(x, none, none, size)
+           room = Constant<value = int64[2] {4, 4}>()  under = Sub(room, size)
+           least = Max(under, starts)  pads = Concat<axis = 0>(starts, least)
+           wide = Pad(big, pads)  cut = Slice(wide, starts, ends)
+           row = Unsqueeze(cut, axis)  more = Concat<axis = 0>(list, row)  co = Identity(ci) }> })",
+       {{{floats({3, 2}), numbers({1, 4, 6, 6, 3, 2}, {3, 2})}},
+        {{floats({3, 2}), numbers({0, 4, 4, 0, 5, 5, 1, 1}, {4, 2})}},
+        {{floats({3, 2}), numbers({}, {0, 2})}},
+        {{floats({3, 2}), numbers({1, NAN}, {1, 2})}, 4}},
+       {{"N", 0, 5, 1}}},
       {"unreachable",  // the branch for another rank can never have worked
        R"((float[2,3] x, bool c) => (float[2,3] y) {
          axis = Constant<value = int64[1] {0}>()

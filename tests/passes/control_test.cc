@@ -58,5 +58,21 @@ TEST(SimplifyControl, ScanAlongOtherAxesGetsTransposes) {
   EXPECT_EQ(count_op(*g, "Transpose"), 2u);
 }
 
+TEST(AppendInPlace, ListsOfRowsBecomeResults) {
+  const auto g = simplified_graph(
+      "(float[N,3] x) => (float[N,3] y) { go = Constant<value = bool {1}>()"
+      "  shape = Shape(x)  zero = Constant<value = int64 {0}>()  n = Gather(shape, zero)"
+      "  axis = Constant<value = int64[1] {0}>()  empty = Constant<value = float[0,3] {}>()"
+      "  y = Loop (n, go, empty) <body = b (int64 i, bool ci, float[K,3] list) => (bool co, float[L,3] more) "
+      "{"
+      "  row = Gather(x, i)  e = Exp(row)  u = Unsqueeze(e, axis)  more = Concat<axis = 0>(list, u)"
+      "  co = Identity(ci) }> }",
+      {0, 1, 5});
+  ASSERT_EQ(count_op(*g, "Loop"), 1u);
+  const Graph& body = *g->nodes.back()->bodies.at(0);
+  EXPECT_EQ(body.inputs.size(), 3u) << "iteration, condition, x: nothing is carried";
+  EXPECT_EQ(text(g->outputs[0]->type), "float32[N,3]");
+}
+
 }  // namespace
 }  // namespace sinter
