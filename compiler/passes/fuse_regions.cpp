@@ -1,8 +1,7 @@
 // fuse_regions: what detectors write to share one tensor between the levels of their pyramid.
 //
-//     ScatterElements(data, Expand(rows as [n, 1, ..]), updates [n, ..])   ->   ScatterND(data, rows as [n,
-//     1], updates) ScatterND(data, rows as [n, 1], RoiAlign(...))                       ->   roi_rows(data,
-//     rows, ...)
+//     ScatterElements(data, Expand(rows as [n, 1, ..]), updates)  ->  ScatterND(data, rows, updates)
+//     ScatterND(data, rows, RoiAlign(...))                        ->  roi_rows(data, rows, ...)
 //
 // An index for each row is as good as one for each element, which takes eight bytes an element; and RoiAlign
 // can write its results where they go, in place of a tensor for each level.
