@@ -28,6 +28,8 @@ bool accepts(const Node& n, const Target&) {
   return is_float(t) || is_integer(t) || t == DType::kBool;
 }
 
+constexpr int64_t kMostTaps = 1024;  // of one output: a pointer and a weight each are on the stack
+
 // One axis of the output, or several neighbouring ones that keep their size.
 struct Axis {
   Dim extent, in_stride, out_stride;
@@ -54,7 +56,7 @@ class Writer {
     y_ = w_.output(0);
     int64_t taps = 1;
     for (const Axis& a : axes_) taps *= a.taps;
-    if (taps > 4096) refuse_node(n_, "antialiasing over this many elements is not supported");
+    if (taps > kMostTaps) refuse_node(n_, "antialiasing over this many elements is not supported");
     taps_ = taps;
     w_.flops(product(out) * Dim(2 * taps));
     loops();
@@ -79,7 +81,9 @@ class Writer {
       const auto at = std::find(named.begin(), named.end(), static_cast<int64_t>(a));
       bool keeps =
           at == named.end() || (in[a] == out[a] && rule_.transform != ResizeTransform::kTfCropAndResize);
-      if (keeps && at != named.end() && by_run_) keeps = false;
+      // One element stays what it is, whatever the scale.
+      const bool single = in[a].is(1) && out[a].is(1) && !crops;
+      if (keeps && at != named.end() && by_run_ && !single) keeps = false;
       if (keeps && at != named.end() && constant(n_, 2))
         keeps = constant(n_, 2)->real(at - named.begin()) == 1.0;
       Axis axis{out[a], in_strides[a], out_strides[a], !keeps, a, "", "", 1};
@@ -126,7 +130,7 @@ class Writer {
 
   int antialiased_taps(float scale) const {
     const int64_t taps = resize_antialiased_taps(kind_, scale);
-    if (taps > 4096) refuse_node(n_, "antialiasing over this many elements is not supported");
+    if (taps > kMostTaps) refuse_node(n_, "antialiasing over this many elements is not supported");
     return static_cast<int>(taps);
   }
 
