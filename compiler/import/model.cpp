@@ -254,10 +254,10 @@ void Importer::check_options() {
     if (!dim_options_used_.count(o.name) && !graph_->symbols->was_asked(o.name))
       problem(fmt::format("--dim {}: the model has no free dim of that name; it has {}",
                           sinter::quoted(o.name), names.empty() ? "none" : names));
-  for (const auto& [name, tensor] : options_.constants) {
+  for (const auto& constant : options_.constants) {
     const auto& inputs = model_.graph().input();
-    if (std::none_of(inputs.begin(), inputs.end(), [&](const auto& i) { return i.name() == name; }))
-      problem(fmt::format("--const {}: the model has no such input", sinter::quoted(name)));
+    if (std::none_of(inputs.begin(), inputs.end(), [&](const auto& i) { return i.name() == constant.first; }))
+      problem(fmt::format("--const {}: the model has no such input", sinter::quoted(constant.first)));
   }
 }
 

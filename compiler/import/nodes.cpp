@@ -204,6 +204,7 @@ void Importer::import_node(Scope& scope, const NodeProto& n) {
   if (const auto* f = function_for(domain, n.op_type(), overload.empty() ? "" : overload.back()))
     return inline_function(scope, n, *f);
   if (n.op_type() == "Constant" && domain.empty()) return import_constant(scope, n);
+  if (domain == "sinter") refuse("domain \"sinter\" is the compiler's own");
   Draft d = draft(scope, n);
   // Lowered like ONNX Runtime's operators: SimplifiedLayerNormalization is one, but written without a domain;
   // CausalConvWithState came into ONNX from there.

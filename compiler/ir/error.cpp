@@ -41,7 +41,11 @@ void set_bug_context(std::string context) { bug_context() = std::move(context); 
 void bug(const char* file, int line, const std::string& what) {
   fmt::print(stderr, "sinter: a bug of ours at {}:{}: {}\n{}\n", file, line, what, bug_context());
   std::fflush(nullptr);
+#ifdef SINTER_ABORT_ON_BUG
+  std::abort();
+#else
   std::_Exit(5);
+#endif
 }
 
 }  // namespace sinter

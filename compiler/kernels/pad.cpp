@@ -15,8 +15,9 @@ namespace {
 // Row i of the output's axis is row first + i - before of the input, for before <= i < before + count.
 struct PadAxis {
   Dim first, before, count, after;
+  bool cropped = false;  // not all rows of the input stay
   Dim extent() const { return before + count + after; }
-  bool whole() const { return first.is(0) && before.is(0) && after.is(0); }
+  bool whole() const { return !cropped && before.is(0) && after.is(0); }
 };
 
 std::vector<PadAxis> unpadded(const Shape& in) {
@@ -39,6 +40,7 @@ std::vector<PadAxis> pads_of(const Node& n) {
     a.before = max(front, 0);
     a.after = max(behind, 0);
     a.count = in[static_cast<size_t>(axis)] + min(front, 0) + min(behind, 0);
+    a.cropped = front.lo() < 0 || behind.lo() < 0;
     // Cropped rows may be more than there are; what is left to fill is then the output.
     if (a.count.lo() < 0) {
       a.count = max(a.count, 0);
@@ -59,6 +61,7 @@ std::vector<PadAxis> center_of(const Node& n) {
     a.first = floordiv(max(in[d] - out[d], 0), 2);
     a.before = floordiv(max(out[d] - in[d], 0), 2);
     a.count = min(in[d], out[d]);
+    a.cropped = true;
     a.after = out[d] - a.before - a.count;
   }
   return axes;

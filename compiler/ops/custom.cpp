@@ -286,7 +286,9 @@ class Reader {
     if (!j.contains("attributes")) return;
     if (!j["attributes"].is_object())
       return problem("\"attributes\" must be an object of names and defaults");
-    for (const auto& [name, v] : j["attributes"].items()) {
+    for (const auto& item : j["attributes"].items()) {
+      const std::string& name = item.key();
+      const ordered_json& v = item.value();
       if (!is_free_word(name))
         problem(fmt::format("attribute {} cannot be a C identifier", sinter::quoted(name)));
       const auto all = [&](auto is) { return v.is_array() && std::all_of(v.begin(), v.end(), is); };

@@ -33,12 +33,17 @@ std::vector<int64_t> known_integers(const Inference& x, size_t i, const std::str
   return std::move(*e);
 }
 
+// Two for each axis, of tensors of 64 axes at most; a Split may have more parts.
+constexpr int64_t kLongestOperand = 1024;
+
 int64_t operand_length(const Inference& x, size_t i, const std::string& what) {
   x.require(is_integer(x.dtype(i)),
             fmt::format("{} of type {}: integers are needed", what, name_of(x.dtype(i))));
   x.require(x.rank(i) == 1, fmt::format("{} of shape {}: one axis is needed", what, text(x.shape(i))));
   const Dim& n = x.shape(i)[0];
   if (!n.is_static()) x.fail(fmt::format("the number of its {} is only known at run time", what));
+  x.require(n.value() <= kLongestOperand,
+            fmt::format("{} {}: at most {} are allowed", n.value(), what, kLongestOperand));
   return n.value();
 }
 

@@ -37,7 +37,8 @@ size_t own_inputs(const Inference& x);
 [[noreturn]] void fail_unknown(const Inference& x, size_t i, const std::string& what);
 std::vector<Dim> known_elements(const Inference& x, size_t i, const std::string& what);
 std::vector<int64_t> known_integers(const Inference& x, size_t i, const std::string& what);
-// Static length of the one-dimensional integer operand i; refuses others.
+// Static length of the one-dimensional integer operand i, which has something to say of axes; refuses others,
+// and such as are longer than any shape.
 int64_t operand_length(const Inference& x, size_t i, const std::string& what);
 void require_index_type(const Inference& x, size_t i, const std::string& what);  // int32 or int64
 // a <= b must hold: proved, refused, or left as a Check.

@@ -66,6 +66,9 @@ bool Matcher::match_denominator(const Value* v) {
   Node* mean = last_axis_mean(sum->inputs[1 - constant]);
   if (!epsilon || !mean || !match_square(mean->inputs[0])) return false;
   epsilon_ = *epsilon;
+  // The attribute is a float: in float64 another number would be seen.
+  const DType type = sum->outputs[0]->type.dtype;
+  if (type == DType::kF64 && static_cast<double>(static_cast<float>(epsilon_)) != epsilon_) return false;
   parts_.insert(parts_.end(), {mean, sum, root});
   return true;
 }

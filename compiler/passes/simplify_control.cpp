@@ -146,6 +146,7 @@ bool front_axes(Graph& g, Node& n) {
     Value* x = n.inputs[f.states + i];
     const size_t rank = x->type.shape.size();
     const size_t axis = static_cast<size_t>(in[i] < 0 ? in[i] + static_cast<int64_t>(rank) : in[i]);
+    changed |= in[i] != 0;
     in[i] = 0;
     if (axis == 0) continue;
     g.set_input(&n, f.states + i, transposed(g, n, x, to_front(rank, axis), &n));
@@ -156,6 +157,7 @@ bool front_axes(Graph& g, Node& n) {
     if (!y) continue;
     const size_t rank = y->type.shape.size();
     const size_t axis = static_cast<size_t>(out[i] < 0 ? out[i] + static_cast<int64_t>(rank) : out[i]);
+    changed |= out[i] != 0;
     out[i] = 0;
     if (axis == 0) continue;
     const std::vector<int64_t> perm = to_front(rank, axis);

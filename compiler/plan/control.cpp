@@ -209,6 +209,10 @@ class ControlLayer {
 
 Layer control_layer(const Node& n, const std::vector<Plan>& bodies, WeightStore& store,
                     const std::string& function) {
+  for (const char* axes : {"scan_input_axes", "scan_output_axes"})
+    for (const int64_t axis : n.attributes.integers(axes))
+      if (axis != 0)
+        refuse_node(n, "code is generated for scans along axis 0 only: pass simplify_control is needed");
   return ControlLayer(n, bodies, store).make(function);
 }
 

@@ -186,6 +186,9 @@ TEST(Copy, PadsInAllModes) {
       s.add("Pad", {values(t, {n, 4, n}), ints({1, 0, -1, 2, 1, 3}), seven}, a);
       s.add("Pad", {values(t, {n, 4}), ints({2, -1}), absent(), ints({0})}, a);
       s.add("Pad", {values(t, {1, 4}), ints({2, 1}), absent(), ints({0})}, a);
+      // The last rows go and nothing is added: the rows that stay are no run of the input.
+      s.add("Pad", {values(t, {2, 4, 6}), ints({0, 0, 0, 0, 2, -1})}, a);
+      s.add("Pad", {values(t, {3, 4}), ints({0, 0, 0, -1})}, a);
       s.add("Pad", {values(t, {6}), ints({11, 13})}, a);
       s.add("Pad", {values(t, {3, 4}), ints({0, 0, 0, 0})}, a);
     }
@@ -193,6 +196,7 @@ TEST(Copy, PadsInAllModes) {
     s.add("Pad", {values(t, {}), ints({})});
     s.add("CenterCropPad", {values(t, {5, 8, 3}), ints({8, 5})}, {{"axes", Ints{0, 1}}});
     s.add("CenterCropPad", {values(t, {n, 6}), ints({6, 9})});
+    s.add("CenterCropPad", {values(t, {4, 6}), ints({4, 5})});
     s.into(batch, std::string("pad_") + std::string(name_of(t)), {{{"N", 3}}, {{"N", 9}}});
   }
   check(batch);

@@ -246,6 +246,20 @@ TEST_F(Hostile, InputsThatAreNoTensorsOrTooLarge) {
             R"(input "x": more than 12 axes)");
 }
 
+// The passes make operators whose inference believes them: no model may name one.
+TEST_F(Hostile, OperatorsOfTheCompiler) {
+  const char* const text = R"(<ir_version: 8, opset_import: ["" : 17, "sinter" : 1]>
+    g (uint8[2] x, float s, uint8 z) => (float[2] y) { y = sinter.dequantize(x, s, z) })";
+  EXPECT_EQ(refusal(parse_text(text)), "\"y\" (dequantize): domain \"sinter\" is the compiler's own");
+}
+
+// An operand that says something of each axis can't be longer than a shape may be.
+TEST_F(Hostile, OperandsLongerThanAnyShape) {
+  const char* const text = R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[3] x, int64[8589934592] s) => (float[3] y) { y = Reshape(x, s) })";
+  EXPECT_EQ(refusal(parse_text(text)), "\"y\" (Reshape): 8589934592 shape: at most 1024 are allowed");
+}
+
 TEST_F(Hostile, NamesAreEscapedInMessages) {
   onnx::ModelProto p = parse_text(R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[2] x) => (float[2] y) { y = Relu(x) })");
