@@ -201,6 +201,15 @@ std::vector<Net> nets() {
         {{floats({3, 2}), numbers({}, {0, 2})}},
         {{floats({3, 2}), numbers({1, NAN}, {1, 2})}, 4}},
        {{"N", 0, 5, 1}}},
+      {"squeezed_or_not",  // a shape chooses between two ranks: the first branch is meant
+       R"((float[N,3] x) => (float[3] y) {
+         shape = Shape(x)  zero = Constant<value = int64 {0}>()  one = Constant<value = int64 {1}>()
+         n = Gather(shape, zero)  single = Equal(n, one)  axis = Constant<value = int64[1] {0}>()
+         s = If (single) <then_branch = t () => (float[3] a) { a = Squeeze(x, axis) },
+                          else_branch = e () => (float[N,3] b) { b = Identity(x) }>
+         y = Neg(s) })",
+       {{{floats({1, 3})}}, {{floats({2, 3})}, 3}},
+       {{"N", 1, 4, 1}}},
       {"unreachable",  // the branch for another rank can never have worked
        R"((float[2,3] x, bool c) => (float[2,3] y) {
          axis = Constant<value = int64[1] {0}>()
