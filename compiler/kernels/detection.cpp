@@ -72,6 +72,15 @@ void declare_geometry(LayerWriter& w, size_t image = 0) {
              w.dim(y[height + 1]),
              float_literal(static_cast<double>(w.node.attributes.real("spatial_scale", 1))), last);
 }
+// What bins are summed with, as last argument: vectors of channels where they lie beside each other.
+std::string align_sum(LayerWriter& w, size_t image) {
+  const Attributes& a = w.node.attributes;
+  const bool lanes = a.integer("channels_last", 0) != 0 && a.text("mode", "avg") == "avg" &&
+                     w.node.inputs[image]->type.dtype == DType::kF32 && w.target.lanes > 1;
+  if (!lanes) return "";
+  w.include("sinter/roi_lanes.h");
+  return ", RoiLanes()";
+}
 // The arguments of sinter::roi_align behind the number of regions.
 std::string align_options(const Attributes& a) {
   return fmt::format("{}, {}, {}", a.integer("sampling_ratio", 0),
@@ -92,8 +101,8 @@ void emit_roi_align(LayerWriter& w) {
   const std::string x = w.input(0), regions = w.input(1), images = w.input(2);
   PlainOutput y(w, n.inputs[0]->type.dtype);
   declare_geometry(w);
-  w.out.line("const bool inside = sinter::roi_align({}, geometry, {}, {}, {}, {}, {});", x, regions, images,
-             w.dim(n.inputs[1]->type.shape[0]), align_options(a), y.pointer());
+  w.out.line("const bool inside = sinter::roi_align({}, geometry, {}, {}, {}, {}, {}{});", x, regions, images,
+             w.dim(n.inputs[1]->type.shape[0]), align_options(a), y.pointer(), align_sum(w, 0));
   w.out.line("if (!inside) return sinter::kIndexError;");
   y.finish();
   w.out.line("return sinter::kOk;");
@@ -121,8 +130,8 @@ void emit_roi_rows(LayerWriter& w) {
   w.out.line("const std::int64_t row = sinter::index_of({}[r], {});", rows, w.dim(data[0]));
   w.out.line("if (row < 0) return sinter::kIndexError;");
   w.out.line(
-      "const bool inside = sinter::roi_align({}, geometry, {} + r * 4, {} + r, 1, {}, {} + row * ({}));",
-      image, at, images, align_options(n.attributes), y, w.dim(block));
+      "const bool inside = sinter::roi_align({}, geometry, {} + r * 4, {} + r, 1, {}, {} + row * ({}){});",
+      image, at, images, align_options(n.attributes), y, w.dim(block), align_sum(w, 2));
   w.out.line("if (!inside) return sinter::kIndexError;");
   w.out.line("}}");
   w.out.line("return sinter::kOk;");

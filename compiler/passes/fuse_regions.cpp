@@ -68,13 +68,17 @@ void align_into_rows(Graph& g, Node& n) {
 
 bool fuse_regions(Graph& g, const PassOptions&) {
   bool changed = false;
-  for (Node* n : snapshot(g)) {
-    const Op* before = n->op;
-    if (is_op(n, "ScatterElements")) scatter_rows(g, *n);
-    if (is_op(n, "ScatterND")) align_into_rows(g, *n);
-    changed |= n->op != before;
-  }
-  g.erase_unused();
+  const auto each = [&](const char* op, void (*rewrite)(Graph&, Node&)) {
+    for (Node* n : snapshot(g)) {
+      if (!is_op(n, op)) continue;
+      const Op* before = n->op;
+      rewrite(g, *n);
+      changed |= n->op != before;
+    }
+    g.erase_unused();  // the shape of the indices may be the last that reads what is scattered
+  };
+  each("ScatterElements", scatter_rows);
+  each("ScatterND", align_into_rows);
   return changed;
 }
 

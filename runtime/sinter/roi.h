@@ -87,38 +87,40 @@ inline Samples<S> samples(S start, S bin, std::int64_t ratio, std::int64_t exten
 inline constexpr std::int64_t kChannels = 64;
 
 // One bin: sum or greatest of its samples for `channels` channels from `x` on, in `sums`.
-template <class T, class S>
-inline void sum_bin(const T* x, const RoiGeometry& g, std::int64_t channels, const Samples<S>& rows,
-                    const Samples<S>& columns, bool greatest, S* sums) {
-  const std::int64_t plane = g.channels_last ? 1 : g.height * g.width,
-                     pixel = g.channels_last ? g.channels : 1;
-  for (std::int64_t c = 0; c < channels; ++c) sums[c] = S{0};
-  bool first = true;
-  for (std::int64_t i = rows.first; i < rows.last; ++i) {
-    const Tap<S> v = tap(rows.at(i), g.height);
-    for (std::int64_t j = columns.first; j < columns.last; ++j) {
-      const Tap<S> h = tap(columns.at(j), g.width);
-      const bool inside = v.inside && h.inside;
-      if (!inside && !greatest) continue;
-      const S w[4] = {(S{1} - v.weight) * (S{1} - h.weight), (S{1} - v.weight) * h.weight,
-                      v.weight * (S{1} - h.weight), v.weight * h.weight};
-      const std::int64_t at[4] = {(v.low * g.width + h.low) * pixel, (v.low * g.width + h.high) * pixel,
-                                  (v.high * g.width + h.low) * pixel, (v.high * g.width + h.high) * pixel};
-      for (std::int64_t c = 0; c < channels; ++c) {
-        S p[4] = {S{0}, S{0}, S{0}, S{0}};
-        if (inside)
-          for (int k = 0; k < 4; ++k) p[k] = w[k] * cast_to<S>(x[c * plane + at[k]]);
-        if (!greatest) {
-          sums[c] += p[0] + p[1] + p[2] + p[3];
-          continue;
+struct SumBin {
+  template <class T, class S>
+  void operator()(const T* x, const RoiGeometry& g, std::int64_t channels, const Samples<S>& rows,
+                  const Samples<S>& columns, bool greatest, S* sums) const {
+    const std::int64_t plane = g.channels_last ? 1 : g.height * g.width,
+                       pixel = g.channels_last ? g.channels : 1;
+    for (std::int64_t c = 0; c < channels; ++c) sums[c] = S{0};
+    bool first = true;
+    for (std::int64_t i = rows.first; i < rows.last; ++i) {
+      const Tap<S> v = tap(rows.at(i), g.height);
+      for (std::int64_t j = columns.first; j < columns.last; ++j) {
+        const Tap<S> h = tap(columns.at(j), g.width);
+        const bool inside = v.inside && h.inside;
+        if (!inside && !greatest) continue;
+        const S w[4] = {(S{1} - v.weight) * (S{1} - h.weight), (S{1} - v.weight) * h.weight,
+                        v.weight * (S{1} - h.weight), v.weight * h.weight};
+        const std::int64_t at[4] = {(v.low * g.width + h.low) * pixel, (v.low * g.width + h.high) * pixel,
+                                    (v.high * g.width + h.low) * pixel, (v.high * g.width + h.high) * pixel};
+        for (std::int64_t c = 0; c < channels; ++c) {
+          S p[4] = {S{0}, S{0}, S{0}, S{0}};
+          if (inside)
+            for (int k = 0; k < 4; ++k) p[k] = w[k] * cast_to<S>(x[c * plane + at[k]]);
+          if (!greatest) {
+            sums[c] += p[0] + p[1] + p[2] + p[3];
+            continue;
+          }
+          for (int k = 0; k < 4; ++k)
+            if ((first && k == 0) || p[k] > sums[c]) sums[c] = p[k];
         }
-        for (int k = 0; k < 4; ++k)
-          if ((first && k == 0) || p[k] > sums[c]) sums[c] = p[k];
+        first = false;
       }
-      first = false;
     }
   }
-}
+};
 
 }  // namespace roi_detail
 
@@ -126,10 +128,11 @@ inline void sum_bin(const T* x, const RoiGeometry& g, std::int64_t channels, con
 // that each is of give y [count][channels][rows][columns]. Each bin is the mean (or, `greatest`, the greatest
 // weighted pixel) of ratio * ratio bilinear samples; ratio 0: as many as the bin has pixels. `half_pixel`:
 // coordinates are of pixel corners, not centres. False where an image does not exist. With channels last, y
-// is [count][rows][columns][channels].
-template <class T, class R>
+// is [count][rows][columns][channels]. `sum`: what a bin is summed with; see roi_lanes.h for another.
+template <class T, class R, class Bin = roi_detail::SumBin>
 inline bool roi_align(const T* x, const RoiGeometry& g, const R* regions, const std::int64_t* images,
-                      std::int64_t count, std::int64_t ratio, bool half_pixel, bool greatest, T* y) {
+                      std::int64_t count, std::int64_t ratio, bool half_pixel, bool greatest, T* y,
+                      const Bin& sum = {}) {
   using S = roi_detail::Sum<T>;
   const std::int64_t bins = g.rows * g.columns;
   const S shift = half_pixel ? S{0.5f} : S{0}, scale = static_cast<S>(g.scale);
@@ -154,8 +157,7 @@ inline bool roi_align(const T* x, const RoiGeometry& g, const R* regions, const 
         const std::int64_t n =
             g.channels - c < roi_detail::kChannels ? g.channels - c : roi_detail::kChannels;
         const std::int64_t image = images[r] * g.channels * g.height * g.width;
-        roi_detail::sum_bin(x + image + (g.channels_last ? c : c * g.height * g.width), g, n, rows, columns,
-                            greatest, sums);
+        sum(x + image + (g.channels_last ? c : c * g.height * g.width), g, n, rows, columns, greatest, sums);
         T* to = y + r * g.channels * bins + (g.channels_last ? bin * g.channels + c : c * bins + bin);
         const std::int64_t step = g.channels_last ? 1 : bins;
         for (std::int64_t k = 0; k < n; ++k)

@@ -28,6 +28,18 @@ Tensor numbers(const std::vector<double>& v, std::vector<int64_t> shape = {}) {
   return t;
 }
 
+Tensor flags(const std::vector<int>& v) {
+  Tensor t(DType::kBool, {6});
+  for (size_t i = 0; i < v.size(); ++i) t.set_integer(static_cast<int64_t>(i), v[i]);
+  return t;
+}
+// Boxes that do not touch.
+Tensor apart(int64_t n) {
+  Tensor t(DType::kF32, {1, n, 4});
+  for (int64_t i = 0; i < 4 * n; ++i) t.set_real(i, static_cast<double>(i / 4 * 10 + (i % 4) / 2 * 5));
+  return t;
+}
+
 const Target& target(const char* name) {
   const Target* t = find_target(name);
   SINTER_CHECK(t, "the test names an unknown target");
@@ -169,7 +181,25 @@ std::vector<Net> nets() {
                => (float[2] po, float[2] r) { po = Add(p, q)  r = Tanh(po) }> (hi, xi) }> (h, x) })",
        {{{floats({2}), floats({1, 4, 2})}}, {{floats({2}), floats({6, 4, 2})}}},
        {{"N", 1, 6, 1}}},
-      {"sizes_of_data",  // bounded by the Clip; what is no number has no size
+      {"lowered_capacities",  // at most as many as the user allows, never one less
+       R"((float[6] x, float[1,6,4] boxes, float[1,1,6] scores, bool[6] keep)
+           => (int64[1,M] y, int64[K,3] z, float[L] w) {
+         y = NonZero(x)  most = Constant<value = int64 {6}>()  overlap = Constant<value = float {0.5}>()
+         z = NonMaxSuppression(boxes, scores, most, overlap)  w = Compress(x, keep) })",
+       {{{numbers({0, 1, 0, 2, 3, 0}), apart(6), numbers({1, 2, 3, 4, NAN, NAN}, {1, 1, 6}),
+          flags({1, 1, 0})}},
+        {{numbers({0, 1, 0, 2, 0, 0}), apart(6), numbers({NAN, 2, 3, 4, NAN, NAN}, {1, 1, 6}),
+          flags({0, 0, 0})}},
+        {{numbers({1, 1, 0, 2, 3, 0}), apart(6), numbers({1, 2, 3, 4, NAN, NAN}, {1, 1, 6}),
+          flags({1, 1, 0})},
+         4},
+        {{numbers({0, 1, 0, 2, 3, 0}), apart(6), numbers({1, 2, 3, 4, 5, NAN}, {1, 1, 6}), flags({1, 1, 0})},
+         4},
+        {{numbers({0, 1, 0, 2, 3, 0}), apart(6), numbers({1, 2, 3, 4, NAN, NAN}, {1, 1, 6}),
+          flags({1, 1, 1})},
+         4}},
+       {{"y@1", 0, 3, 1}, {"z@0", 0, 4, 1}, {"w@0", 0, 2, 1}}},
+      {"sizes_of_data",  // bounded by the Clip; NaN is cast to 0
        R"((float[1,1,3,3] x, float[2] s) => (float[1,1,H,W] y, float[A,B] z) {
          lo = Constant<value = float {0.0}>()  hi = Constant<value = float {7.0}>()
          c = Clip(s, lo, hi)  d = Cast<to = 7>(c)  one = Constant<value = int64[2] {1, 1}>()
@@ -180,7 +210,7 @@ std::vector<Net> nets() {
         {{floats({1, 1, 3, 3}), numbers({7.9, 1})}},
         {{floats({1, 1, 3, 3}), numbers({0, 3})}},
         {{floats({1, 1, 3, 3}), numbers({-4, 1e30})}},
-        {{floats({1, 1, 3, 3}), numbers({3, NAN})}, 4}}},
+        {{floats({1, 1, 3, 3}), numbers({3, NAN})}}}},
       {"sizes_in_a_loop",  // each iteration has a size of its own; the frame around it stays
        R"((float[3,2] x, float[N,2] s) => (float[N,4,4] y) {
          lo = Constant<value = float {0.0}>()  hi = Constant<value = float {6.0}>()
@@ -191,7 +221,8 @@ std::vector<Net> nets() {
          none_yet = Constant<value = float[0,4,4] {}>()
          y = Loop (n, go, none_yet) <body = b (int64 i, bool ci, float[K,4,4] list)
              => (bool co, float[L,4,4] more) {
-           size = Gather(d, i)  big = Resize<mode = "nearest">(x, none, none, size)
+           size = Gather(d, i)  e = Constant<value = float[0] {}>()
+           big = Resize<mode = "nearest">(x, e, e, size)
            room = Constant<value = int64[2] {4, 4}>()  under = Sub(room, size)
            least = Max(under, starts)  pads = Concat<axis = 0>(starts, least)
            wide = Pad(big, pads)  cut = Slice(wide, starts, ends)
@@ -199,8 +230,17 @@ std::vector<Net> nets() {
        {{{floats({3, 2}), numbers({1, 4, 6, 6, 3, 2}, {3, 2})}},
         {{floats({3, 2}), numbers({0, 4, 4, 0, 5, 5, 1, 1}, {4, 2})}},
         {{floats({3, 2}), numbers({}, {0, 2})}},
-        {{floats({3, 2}), numbers({1, NAN}, {1, 2})}, 4}},
+        {{floats({3, 2}), numbers({1, NAN}, {1, 2})}}},
        {{"N", 0, 5, 1}}},
+      {"squeezed_or_not",  // a shape chooses between two ranks: the first branch is meant
+       R"((float[N,3] x) => (float[3] y) {
+         shape = Shape(x)  zero = Constant<value = int64 {0}>()  one = Constant<value = int64 {1}>()
+         n = Gather(shape, zero)  single = Equal(n, one)  axis = Constant<value = int64[1] {0}>()
+         s = If (single) <then_branch = t () => (float[3] a) { a = Squeeze(x, axis) },
+                          else_branch = e () => (float[N,3] b) { b = Identity(x) }>
+         y = Neg(s) })",
+       {{{floats({1, 3})}}, {{floats({2, 3})}, 3}},
+       {{"N", 1, 4, 1}}},
       {"unreachable",  // the branch for another rank can never have worked
        R"((float[2,3] x, bool c) => (float[2,3] y) {
          axis = Constant<value = int64[1] {0}>()
