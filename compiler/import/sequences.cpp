@@ -115,7 +115,11 @@ bool Importer::expand_optional(Scope& scope, const Draft& d) {
 }
 
 bool Importer::expand_sequence(Scope& scope, const Draft& d) {
-  if (!d.domain.empty()) return false;
+  if (!d.domain.empty()) {  // no operator of another domain takes one
+    for (const Value* v : d.inputs)
+      if (v && (sequences_.count(v) || empty_.count(v))) refuse("a sequence as this input is not supported");
+    return false;
+  }
   if (expand_optional(scope, d)) return true;
   for (const Value* v : d.inputs)
     if (v && empty_.count(v)) refuse("an empty optional as this input is not supported");

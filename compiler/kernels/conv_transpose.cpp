@@ -130,7 +130,7 @@ class Writer {
     end = max(begin, end);
     w_.out.line("{{");
     w_.out.line("// outputs {} + j * {}: {} taps of the row", phase, stride_, taps.size());
-    tile(phase, taps, false);
+    if (!(end - begin).is(0)) tile(phase, taps, false);
     const std::string b = w_.dim(begin), e = w_.dim(end), c = w_.dim(count);
     if (b == "0" && e == c) {
       emit_tiles(w_, "0", e, count, w_.target.tile(panels_.vectors), "j", "tile(Int<{T}>(), {x});");

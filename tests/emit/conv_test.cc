@@ -1,5 +1,5 @@
-// Convolutions on channels-last floats: direct, depthwise and Winograd, over shapes that leave tails of
-// lanes, of channel panels, of pixels and of tiles; symbolic extents; epilogues; every target.
+// Convolutions on channels-last floats: direct, depthwise, Winograd and transposed, over shapes that leave
+// tails of lanes, of channel panels, of pixels and of tiles; symbolic extents; epilogues; every target.
 #include <gtest/gtest.h>
 
 #include "emit/layer.h"
@@ -103,6 +103,33 @@ void add_depthwise(GeneratedBatch& batch) {
   s.into(batch, "depthwise", {{{"N", 1}, {"H", 3}}, {{"N", 3}, {"H", 20}}, {{"N", 2}, {"H", 9}}});
 }
 
+void add_transposed(GeneratedBatch& batch) {
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 3), w = s.symbol("W", 1, 9);
+  const Case cases[] = {
+      {{5, 6}, 6, 5, 1, {3, 3}, {}},
+      {{4, 7}, 8, 20, 1, {2, 2}, pads({0, 0, 0, 0}, {2, 2})},
+      {{4, 5}, 5, 9, 1, {4, 3}, pads({1, 1, 0, 1}, {2, 1})},
+      {{6}, 3, 8, 1, {3}, pads({1, 1}, {2})},
+      {{1, 1}, 16, 1, 1, {2, 3}, pads({0, 0, 1, 1})},  // each output is at an edge
+      {{3, w}, 8, 8, 1, {3, 3}, pads({0, 0, 0, 0}, {1, 2})},
+  };
+  unsigned i = 0;
+  for (const Case& c : cases) {
+    Shape x{i % 2 == 0 ? n : Dim(1)};
+    x.insert(x.end(), c.spatial.begin(), c.spatial.end());
+    x.push_back(Dim(c.in));
+    Ints weights{c.in, c.out};
+    weights.insert(weights.end(), c.kernel.begin(), c.kernel.end());
+    AttributeList a = c.attributes;
+    a.push_back({"channels_last", int64_t{1}});
+    s.add("ConvTranspose", {floats(x), constant(random_constant(DType::kF32, weights, i))}, a);
+    if (i % 2 == 0) add_epilogue(s);
+    ++i;
+  }
+  s.into(batch, "transposed", {{{"N", 1}, {"W", 1}}, {{"N", 3}, {"W", 9}}, {{"N", 2}, {"W", 2}}});
+}
+
 // Layers for which the model chooses Winograd on the target, with tiles of at most `most`.
 void add_winograd(GeneratedBatch& batch, const Target& t, int64_t most) {
   Sheet s;
@@ -132,6 +159,7 @@ void run(const char* name, const BuildOptions& options = {}) {
   const Target& t = target(name);
   add_direct(batch);
   add_depthwise(batch);
+  add_transposed(batch);
   for (const int64_t most : {2, 4, 6}) add_winograd(batch, t, most);
   expect_good(batch.run(t, options), name);
 }

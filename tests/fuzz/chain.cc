@@ -167,7 +167,7 @@ Outcome compile(const onnx::ModelProto& model, uint32_t choice) {
   } catch (const Refusal& r) {
     if (r.problems.empty() || r.problems[0].empty()) finding("a Refusal without a problem");
     for (const std::string& p : r.problems)
-      if (p.find("the model can't be imported: ") != std::string::npos) finding("no Refusal of ours: " + p);
+      if (p.rfind("the model can't be imported: ", 0) == 0) finding("no Refusal of ours: " + p);
     return {r.problems[0], 0};
   } catch (const std::exception& e) {
     finding(std::string("an exception: ") + e.what());

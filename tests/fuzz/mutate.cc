@@ -36,8 +36,7 @@ const T& pick(Random& random, const std::vector<T>& from) {
 const char* const kHostileNames[] = {"*/\n#error /*",
                                      "\"\n#error\n\"",
                                      "\\\n#error",
-                                     "?"
-                                     "?/\n#error",
+                                     "\?\?/\n#error",
                                      "'\n#error\n'",
                                      ")\"\n#error",
                                      "../../x",

@@ -253,6 +253,17 @@ TEST_F(Hostile, OperatorsOfTheCompiler) {
   EXPECT_EQ(refusal(parse_text(text)), "\"y\" (dequantize): domain \"sinter\" is the compiler's own");
 }
 
+// What stands for a sequence is no tensor, also for operators of other domains.
+TEST_F(Hostile, SequencesAreNoTensors) {
+  for (const char* op : {"Relu(s)", "ai.onnx.ml.Normalizer(s)", "com.microsoft.Gelu(s)"}) {
+    const std::string text = std::string(R"(<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 3,
+      "com.microsoft" : 1]> g (float[2] x) => (float[2] y) { s = SequenceConstruct(x) y = )") +
+                             op + " }";
+    const std::string r = refusal(parse_text(text));
+    EXPECT_NE(r.find("a sequence as "), std::string::npos) << op << ": " << r;
+  }
+}
+
 // An operand that says something of each axis can't be longer than a shape may be.
 TEST_F(Hostile, OperandsLongerThanAnyShape) {
   const char* const text = R"(<ir_version: 8, opset_import: ["" : 17]>
