@@ -26,11 +26,22 @@ struct ExtentOperand {
   bool negative;  // may be negative
 };
 constexpr ExtentOperand kExtentOperands[] = {
-    {"AffineGrid", 1, false}, {"BlackmanWindow", 0, false}, {"CenterCropPad", 1, false},
-    {"Col2Im", 1, false},     {"Col2Im", 2, false},         {"ConstantOfShape", 0, false},
-    {"Expand", 1, false},     {"HammingWindow", 0, false},  {"HannWindow", 0, false},
-    {"MaxUnpool", 2, false},  {"OneHot", 1, false},         {"Pad", 1, true},
-    {"Resize", 3, false},     {"Split", 1, false},          {"Tile", 1, false},
+    {"AffineGrid", 1, false},
+    {"BlackmanWindow", 0, false},
+    {"CenterCropPad", 1, false},
+    {"Col2Im", 1, false},
+    {"Col2Im", 2, false},
+    {"ConstantOfShape", 0, false},
+    {"Expand", 1, false},
+    {"HammingWindow", 0, false},
+    {"HannWindow", 0, false},
+    {"GroupQueryAttention", 6, false},
+    {"MaxUnpool", 2, false},
+    {"OneHot", 1, false},
+    {"Pad", 1, true},
+    {"Resize", 3, false},
+    {"Split", 1, false},
+    {"Tile", 1, false},
 };
 // Arithmetic on shapes: what goes in decides what comes out.
 constexpr std::string_view kArithmetic[] = {"Add",      "Cast",  "Concat",  "Div", "Gather",
@@ -82,7 +93,7 @@ void Importer::find_extent_operands() {
       if (found == readers.end()) continue;
       for (int i : found->second) {
         const onnx::NodeProto& n = nodes[i];
-        if (!normal_domain(n.domain()).empty()) continue;
+        if (!normal_domain(n.domain()).empty() && n.domain() != "com.microsoft") continue;
         for (const ExtentOperand& e : kExtentOperands)
           if (n.op_type() == e.op && e.input < n.input_size() && n.input(e.input) == name) {
             extent_operands_.insert(input.name());
