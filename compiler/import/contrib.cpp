@@ -5,6 +5,7 @@
 // behind it, as in upgrade.cpp. What ONNX Runtime leaves to its caches (shared buffers, packed batches,
 // beams) is refused. Quantised operators are not here.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -338,44 +339,129 @@ void rotary(Rewrite& r) {
   become(r, "RotaryEmbedding", {x, cosines, sines, positions}, a);
 }
 
-// Only prompts: with a past, ONNX Runtime keeps sequences of different lengths in one buffer.
+// --- attention of grouped queries, with a cache of keys and values
+
+struct Heads {
+  int64_t queries, keys;
+};
+// What the lengths that are given say: int64 [batch] each.
+struct CacheLengths {
+  Value* valid = nullptr;   // keys that take part, those of this call included
+  Value* before = nullptr;  // of the cache alone
+};
+
+// Queries, keys and values, which may come as one input.
+std::array<Value*, 3> grouped_inputs(Rewrite& r, const Heads& h) {
+  Value *q = r.node.input(0), *k = r.node.input(1), *v = r.node.input(2);
+  if (!q) r.fail("an input is missing");
+  if (k && v) return {q, k, v};
+  const int64_t width = static_extent(r, shape_of(r, q, "the queries").back(), "the width of the queries");
+  const int64_t head = width / (h.queries + 2 * h.keys), of_q = h.queries * head, of_k = h.keys * head;
+  return {slice(r, q, 0, of_q, 2), slice(r, q, of_q, of_q + of_k, 2), slice(r, q, of_q + of_k, width, 2)};
+}
+
+Value* extent_of(Rewrite& r, Value* v, int64_t axis) {  // int64 [1]
+  return r.before("Shape", {v}, with({{"start", axis}, {"end", axis + 1}}));
+}
+
+CacheLengths cache_lengths(Rewrite& r, Value* q) {
+  Value* last = r.node.input(5);
+  if (!last) r.fail("seqlens_k is missing");
+  Value* wide = r.before("Reshape", {cast(r, last, DType::kI64), r.constant({-1}, "list")});
+  CacheLengths c;
+  c.valid = r.before("Add", {wide, r.constant({1}, "one")});
+  c.before = r.before("Sub", {c.valid, extent_of(r, q, 1)});
+  return c;
+}
+
+// position_ids [batch, length] behind the cache: before[b] + 0, 1, …
+Value* positions_behind(Rewrite& r, Value* before, Value* q) {
+  Value* length = r.before("Reshape", {extent_of(r, q, 1), r.constant(std::vector<int64_t>{}, "scalar")});
+  Value* steps = r.before("Range", {r.constant(Tensor::scalar(int64_t{0}), "zero"), length,
+                                    r.constant(Tensor::scalar(int64_t{1}), "one")});
+  return r.before("Add", {r.before("Unsqueeze", {before, r.constant({1}, "axes")}), steps});
+}
+
+Value* rotated(Rewrite& r, Value* x, int64_t heads, Value* positions) {
+  Value *cosines = r.node.input(7), *sines = r.node.input(8);
+  if (!cosines || !sines) r.fail("the cosines and sines are missing");
+  const int64_t head = static_extent(r, shape_of(r, x, "the queries").back(), "the width") / heads;
+  const int64_t angles = static_extent(r, shape_of(r, cosines, "the cosines").back(), "the number of angles");
+  return r.before("RotaryEmbedding", {x, cosines, sines, positions},
+                  with({{"interleaved", r.node.attributes.integer("rotary_interleaved", 0)},
+                        {"num_heads", heads},
+                        {"rotary_embedding_dim", std::min(head, 2 * angles)}}));
+}
+
+// The cache [batch, heads, room, elements] with `rows` [batch, length, heads * elements] behind what counts
+// of it. Where total_sequence_length is more than its room it grows, by the rows of this call at the most.
+Value* cached(Rewrite& r, Value* cache, Value* rows, int64_t heads, Value* positions) {
+  const DType t = r.type(cache) ? r.type(cache)->dtype : DType::kUndefined;
+  Value* total = r.node.input(6);
+  if (!total) r.fail("total_sequence_length is missing");
+  Value* zero = r.constant({0}, "zero");
+  Value* whole = r.before("Reshape", {cast(r, total, DType::kI64), r.constant({1}, "list")});
+  Value* more = r.before("Sub", {whole, extent_of(r, cache, 2)});
+  more = r.before("Min", {r.before("Max", {more, zero}), extent_of(r, rows, 1)});
+  Value* pads =
+      r.before("Concat", {r.constant({0, 0, 0, 0, 0, 0}, "none"), more, zero}, with({{"axis", int64_t{0}}}));
+  Value* room = r.before("Pad", {cache, pads, r.constant(Tensor(t, {}), "empty")});
+  Value* split = r.before("Reshape", {rows, r.constant({0, 0, heads, -1}, "heads")});
+  Value* updates = r.before("Transpose", {split}, with({{"perm", std::vector<int64_t>{0, 2, 1, 3}}}));
+  // No place from the end: what would stand before the cache's begin is outside.
+  Value* outside = r.constant({INT64_MAX}, "outside");
+  Value* places = r.before("Where", {r.before("Less", {positions, zero}), outside, positions});
+  Value* index = r.before(
+      "Expand", {r.before("Unsqueeze", {places, r.constant({1, 3}, "axes")}), r.before("Shape", {updates})});
+  return r.before("ScatterElements", {room, index, updates}, with({{"axis", int64_t{2}}}));
+}
+
+// With a past, each sequence of the batch has its own length in it (seqlens_k); keys behind that count no
+// longer. The rows of this call go there, and so does what comes out as present.
+void cached_attention(Rewrite& r, const Heads& h, std::array<Value*, 3> qkv, Attributes a) {
+  auto [q, k, v] = qkv;
+  if (!r.node.input(3) || !r.node.input(4)) r.fail("past_key and past_value must be given together");
+  const CacheLengths lengths = cache_lengths(r, q);
+  Value* positions = positions_behind(r, lengths.before, q);
+  if (r.node.attributes.integer("do_rotary", 0)) {
+    Value* ids = r.node.input(9) ? r.node.input(9) : positions;
+    q = rotated(r, q, h.queries, ids);
+    k = rotated(r, k, h.keys, ids);
+  }
+  Value* keys = cached(r, r.node.input(3), k, h.keys, positions);
+  Value* values = cached(r, r.node.input(4), v, h.keys, positions);
+  q = r.before("Reshape", {q, r.constant({0, 0, h.queries, -1}, "heads")});
+  Value* present[] = {wants(r.node, 1) ? r.node.outputs[1] : nullptr,
+                      wants(r.node, 2) ? r.node.outputs[2] : nullptr};
+  if (wants(r.node, 3)) r.fail("its output 3 is not supported");
+  r.node.outputs.resize(1);
+  a.erase("q_num_heads");
+  a.erase("kv_num_heads");
+  a.set("positions_first", std::vector<int64_t>{1, 0, 0, 1});
+  become(r, "Attention", {q, keys, values, r.node.input(10), nullptr, nullptr, lengths.valid}, a);
+  const auto [y, flat] = r.divert(0);
+  r.then("Reshape", {y, r.constant({0, 0, -1}, "joined")}, flat);
+  if (present[0]) r.then("Identity", {keys}, present[0]);
+  if (present[1]) r.then("Identity", {values}, present[1]);
+}
+
 void group_query_attention(Rewrite& r) {
   const Attributes& from = r.node.attributes;
-  const int64_t heads = heads_of(r, "num_heads"), kv_heads = heads_of(r, "kv_num_heads");
-  Value *q = r.node.input(0), *k = r.node.input(1), *v = r.node.input(2), *cosines = r.node.input(7),
-        *sines = r.node.input(8);
-  if (!q) r.fail("an input is missing");
-  if (r.node.input(3) || r.node.input(4)) r.fail("a past is not supported");
+  const Heads h{heads_of(r, "num_heads"), heads_of(r, "kv_num_heads")};
   if (r.node.input(11) || from.integer("smooth_softmax", 0)) r.fail("sinks of attention are not supported");
-  if (!k || !v) {
-    const int64_t width = static_extent(r, shape_of(r, q, "the queries").back(), "the width of the queries");
-    const int64_t head = width / (heads + 2 * kv_heads);
-    Value* all = q;
-    q = slice(r, all, 0, heads * head, 2);
-    k = slice(r, all, heads * head, (heads + kv_heads) * head, 2);
-    v = slice(r, all, (heads + kv_heads) * head, width, 2);
-  }
-  if (from.integer("do_rotary", 0)) {
-    if (!cosines || !sines) r.fail("the cosines and sines are missing");
-    Value* ids = r.node.input(9) ? r.node.input(9) : r.constant({0}, "start");
-    Value* positions = positions_of(r, ids, q, 1);
-    for (Value** x : {&q, &k}) {
-      const Attributes a = with({{"interleaved", from.integer("rotary_interleaved", 0)},
-                                 {"num_heads", x == &q ? heads : kv_heads}});
-      const int64_t head =
-          static_extent(r, shape_of(r, *x, "the queries").back(), "the width") / (x == &q ? heads : kv_heads);
-      Attributes full = a;
-      full.set("rotary_embedding_dim",
-               std::min(head, 2 * static_extent(r, shape_of(r, cosines, "the cosines").back(),
-                                                "the number of angles")));
-      *x = r.before("RotaryEmbedding", {*x, cosines, sines, positions}, full);
-    }
-  }
-  Attributes a = attention_attributes(r, heads, kv_heads);
+  std::array<Value*, 3> qkv = grouped_inputs(r, h);
+  Attributes a = attention_attributes(r, h.queries, h.keys);
   a.set("is_causal", int64_t{1});
   if (const int64_t window = from.integer("local_window_size", -1); window > 0)
     a.set("left_window_size", window - 1);
-  become(r, "Attention", {q, k, v, r.node.input(10)}, a, 3);
+  if (r.node.input(3) || r.node.input(4)) return cached_attention(r, h, qkv, a);
+  if (from.integer("do_rotary", 0)) {
+    Value* ids = r.node.input(9) ? r.node.input(9) : r.constant({0}, "start");
+    Value* positions = positions_of(r, ids, qkv[0], 1);
+    qkv[0] = rotated(r, qkv[0], h.queries, positions);
+    qkv[1] = rotated(r, qkv[1], h.keys, positions);
+  }
+  become(r, "Attention", {qkv[0], qkv[1], qkv[2], r.node.input(10)}, a, 3);
 }
 
 // CausalConvWithState, ONNX's own since opset 27: a depthwise convolution behind the last inputs of the call

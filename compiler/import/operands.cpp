@@ -35,6 +35,7 @@ constexpr ExtentOperand kExtentOperands[] = {
     {"ConstantOfShape", 0, false},
     {"DFT", 1, false},
     {"Expand", 1, false},
+    {"GroupQueryAttention", 6, false},
     {"HammingWindow", 0, false},
     {"HannWindow", 0, false},
     {"MaxUnpool", 2, false},
@@ -111,7 +112,7 @@ void Importer::find_extent_operands() {
       if (found == readers.end()) continue;
       for (int i : found->second) {
         const onnx::NodeProto& n = nodes[i];
-        if (!normal_domain(n.domain()).empty()) continue;
+        if (!normal_domain(n.domain()).empty() && n.domain() != "com.microsoft") continue;
         for (const ExtentOperand& e : kExtentOperands)
           if (n.op_type() == e.op && e.input < n.input_size() && n.input(e.input) == at.name) {
             extent_operands_.insert(input.name());

@@ -178,6 +178,8 @@ void concat_axis(Rewrite& r) {
   if (!r.node.attributes.has("axis")) r.node.attributes.set("axis", int64_t{1});
 }
 
+// Complex signals as well: the reference of that time had no float32 transforms.
+void dft_in_double(Rewrite& r) { r.node.attributes.set("double", int64_t{1}); }
 void dft_axis(Rewrite& r) {
   if (!r.node.attributes.has("axis")) r.node.attributes.set("axis", int64_t{1});
   r.attribute_to_input("axis", 2);
@@ -426,6 +428,7 @@ constexpr Row kRows[] = {
     {"Cast", 5, cast_by_name},
     {"Clip", 10, clip},
     {"Concat", 3, concat_axis},
+    {"DFT", 18, dft_in_double},
     {"DFT", 19, dft_axis},
     {"Dropout", 9, dropout_mask},
     {"Dropout", 11, dropout},

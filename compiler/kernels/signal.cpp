@@ -19,7 +19,9 @@ std::string work(LayerWriter& w, const Dim& length, const char* real) {
   return w.scratch("work", fmt::format("sinter::Complex<{}>", real), 3 * length.hi());
 }
 
-const char* real_of(const Node& n) { return dft_in_double(n.inputs[0]->type) ? "double" : "float"; }
+const char* real_of(const Node& n) {
+  return dft_in_double(n.attributes, n.inputs[0]->type) ? "double" : "float";
+}
 
 // A DFT along an axis that the run tells.
 void emit_dft_of_any_axis(LayerWriter& w) {

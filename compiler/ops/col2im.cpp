@@ -35,7 +35,8 @@ void infer(Inference& x) {
   const Spacing s = spacing_of(x.attributes(), axes);
   x.require(block.size() == axes, fmt::format("{} block_shape where {} are needed", block.size(), axes));
   for (const Dim& b : block) {
-    x.require(!b.is_static() || b.value() <= INT32_MAX, fmt::format("a block of {}", b.text()));
+    x.require(!b.is_static() || (b.value() >= 1 && b.value() <= INT32_MAX),
+              fmt::format("block_shape of {}", b.text()));
     require_le(x, 1, b, "block_shape");
   }
   require_range(x, s.strides, axes, 1, "strides");

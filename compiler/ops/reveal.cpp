@@ -81,6 +81,8 @@ class Revealer {
     for (Value* in : v->producer->inputs)
       if (in) make(in);
     infer(g_, *v->producer);
+    // Arithmetic that inference does not follow for these numbers.
+    if (!known(*v) && bounded(v)) add_reveal(v);
   }
 
  private:

@@ -30,8 +30,8 @@ Dim dft_default_length(const Node& n, const Dim& extent) {
   const bool half = n.attributes.integer("inverse", 0) != 0 && n.attributes.integer("onesided", 0) != 0;
   return half ? (extent - 1) * 2 : extent;
 }
-bool dft_in_double(const TensorType& signal) {
-  return signal.dtype == DType::kF64 || signal.shape.back().is(1);
+bool dft_in_double(const Attributes& a, const TensorType& signal) {
+  return a.integer("double", 0) != 0 || signal.dtype == DType::kF64 || signal.shape.back().is(1);
 }
 Dim dft_kept(const Node& n, const Dim& length) {
   const bool half = n.attributes.integer("inverse", 0) == 0 && n.attributes.integer("onesided", 0) != 0;
@@ -112,7 +112,7 @@ void eval_dft(Evaluation& e) {
       std::vector<Complex<decltype(real)>> work(static_cast<size_t>(3 * length));
       dft(x.as<T>(), g, work.data(), e.out[0].as<T>());
     };
-    if (dft_in_double({x.dtype(), Shape(x.shape().begin(), x.shape().end())}))
+    if (dft_in_double(e.attributes(), {x.dtype(), Shape(x.shape().begin(), x.shape().end())}))
       transformed(double{});
     else
       transformed(float{});

@@ -57,6 +57,28 @@ const Same kSame[] = {
      SHAPES HALF HEADS("q",
                        "qh") "kt = Transpose<perm = [0, 1, 3, 2]>(k)  m = MatMul(qh, kt)  d = Mul(m, half)"
                              "p = Softmax(d)  o = MatMul(p, v)" JOINED},
+    {"GroupQueryAttentionGrows",
+     "(float[N,1,8] q, float[N,1,8] k, float[N,1,8] v, float[N,2,4,4] c, float[N,2,4,4] d) => "
+     "(float[N,1,8] y, float[N,2,5,4] pk, float[N,2,5,4] pv)",
+     "four = Constant<value = int32[1] {4}>()  b = Shape<start = 0, end = 1>(q)  n = Expand(four, b)"
+     "total = Constant<value = int32 {5}>()  y, pk, pv = com.microsoft.GroupQueryAttention<num_heads = 2, "
+     "kv_num_heads = 2>(q, k, v, c, d, n, total)",
+     SHAPES HALF HEADS("q", "qh") HEADS("k", "kh")
+         HEADS("v", "vh") "pk = Concat<axis = 2>(c, kh)  pv = Concat<axis = 2>(d, vh)"
+                          "kt = Transpose<perm = [0, 1, 3, 2]>(pk)  m = MatMul(qh, kt)  e = Mul(m, half)"
+                          "p = Softmax(e)  o = MatMul(p, pv)" JOINED},
+    {"GroupQueryAttentionInABuffer",  // room for four, of which two count: the row goes to place 2
+     "(float[N,1,8] q, float[N,1,8] k, float[N,1,8] v, float[N,2,4,4] c, float[N,2,4,4] d) => (float[N,1,8] "
+     "y)",
+     "two = Constant<value = int32[1] {2}>()  b = Shape<start = 0, end = 1>(q)  n = Expand(two, b)"
+     "total = Constant<value = int32 {3}>()  y = com.microsoft.GroupQueryAttention<num_heads = 2, "
+     "kv_num_heads = 2>(q, k, v, c, d, n, total)",
+     SHAPES HALF HEADS("q", "qh") HEADS("k", "kh")
+         HEADS("v", "vh") "z = Constant<value = int64[1] {0}>()  w = Constant<value = int64[1] {2}>()"
+                          "cc = Slice(c, z, w, w)  dd = Slice(d, z, w, w)"
+                          "pk = Concat<axis = 2>(cc, kh)  pv = Concat<axis = 2>(dd, vh)"
+                          "kt = Transpose<perm = [0, 1, 3, 2]>(pk)  m = MatMul(qh, kt)  e = Mul(m, half)"
+                          "p = Softmax(e)  o = MatMul(p, pv)" JOINED},
     {"Attention", "(float[N,5,8] x, float[8,24] w_w, float[24] w_b, int32[N,5] mask) => (float[N,5,8] y)",
      "y = com.microsoft.Attention<num_heads = 2>(x, w_w, w_b, mask)",
      SHAPES HALF
@@ -125,8 +147,8 @@ TEST(ContribRefusals, WhatIsNotSupported) {
        "y = com.microsoft.Attention<num_heads = 2>(x, w, , , p, , n)", "shared buffers"},
       {"(float[1,3,8] q, float[1,3,8] k, float[1,3,8] v, float[1,2,4,4] p, int32[1] n, int32 t) => "
        "(float[1,3,8] y)",
-       "y = com.microsoft.GroupQueryAttention<num_heads = 2, kv_num_heads = 2>(q, k, v, p, p, n, t)",
-       "a past is not supported"},
+       "y = com.microsoft.GroupQueryAttention<num_heads = 2, kv_num_heads = 2>(q, k, v, p, , n, t)",
+       "must be given together"},
       {"(float[1,3,8] x) => (float[1,3,8] y)", "y = com.microsoft.Mystery(x)", "is not supported"},
   };
   for (const Case& c : cases) {
