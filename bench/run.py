@@ -210,6 +210,25 @@ def measure(name, path, options):
     return row
 
 
+def markdown(rows):
+    """The rows as a Markdown table: minima of CPU time, the best peer's over ours, memory, modelled cycles."""
+    boards = any("mcycles" in r for r in rows)
+    heads = ["net", "sinter us", *(f"{p} us" for p in PEERS), "best peer / ours", "arena + weights MB"]
+    heads += ["A53 / A72 / A76 Mcycles"] if boards else []
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    for r in rows:
+        cells = [r["model"]] + [f"{r['cpu_us'][p][0]:.0f}" if p in r["cpu_us"] else "-" for p in ("sinter", *PEERS)]
+        cells += [f"{r['ratio']:.2f}", f"{r['arena_bytes'] / 1e6:.2f} + {r['weights_bytes'] / 1e6:.2f}"]
+        cells += [" / ".join(f"{m:.1f}" for m in r["mcycles"].values()) if "mcycles" in r else ""] if boards else []
+        lines.append("| " + " | ".join(cells) + " |")
+    for peer in PEERS:
+        ratios = [r["cpu_us"][peer][0] / r["cpu_us"]["sinter"][0] for r in rows if peer in r["cpu_us"]]
+        if ratios:
+            mean = math.exp(statistics.fmean(math.log(x) for x in ratios))
+            lines.append(f"\n{peer}: {mean:.2f} times our time as geometric mean over {len(ratios)} nets, least {min(ratios):.2f}.")
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sinter", default="build/host/sinter")
@@ -219,6 +238,7 @@ def main():
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each runtime in a turn")
     parser.add_argument("--json", help="write the rows to this file")
+    parser.add_argument("--markdown", help="write the table of docs/performance.md to this file")
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -255,6 +275,9 @@ def main():
             why = {r["absent"][peer] for r in rows if peer in r.get("absent", {})}
             if why:
                 print(f"{peer}: not measured where {'; '.join(sorted(why))}")
+    if options.markdown and rows:
+        with open(options.markdown, "w") as f:
+            f.write(markdown(rows))
     if options.json:
         with open(options.json, "w") as f:
             json.dump(rows, f, indent=1)

@@ -199,6 +199,7 @@ void build_program(const fs::path& dir, const std::string& name, const Toolchain
   const Objects objects = compile_sources(dir, name, tc, folder, true, size != nullptr);
   std::vector<std::string> link = tc.link;
   for (const fs::path& o : objects.all) link.push_back(o.string());
+  if (fs::exists(dir / "sinter" / "thread_pool.h")) link.push_back("-pthread");
   link.insert(link.end(), {"-o", program.string()});
   const Finished f = run_process(link, true);
   if (f.code != 0) throw ToolchainError("linking failed:\n" + f.output.substr(0, 8000));

@@ -6,11 +6,14 @@
 #include "emit/printer.h"
 #include "ir/error.h"
 #include "passes/pass.h"
+#include "plan/strips.h"
 
 namespace sinter {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kMostThreads = 64;
 
 // Text that goes into banners: as it is where it is plain, else quoted.
 std::string plain(const std::string& s) {
@@ -42,6 +45,7 @@ std::string banner_command(const ModelOptions& o, const Target& target, const st
   if (o.weights != "embed") s += " --weights " + o.weights;
   if (!o.custom_ops.empty()) s += " --custom-ops " + plain(fs::path(o.custom_ops).filename().string());
   if (o.exact) s += " --exact";
+  if (o.threads > 1) s += " --threads " + std::to_string(o.threads);
   if (o.trace) s += " --trace";
   return s;
 }
@@ -83,8 +87,8 @@ PassHooks hooks_of(const ModelOptions& o) {
 
 // What no layer's function may be called: the bundle's own names, the variables of NAME_run, the symbols.
 std::vector<std::string> reserved_names(const Graph& g, const std::string& name) {
-  std::vector<std::string> names = {"a",     "w",       "in",     "out",  "arena", "weights",
-                                    "trace", "context", "status", "dims", "code",  name};
+  std::vector<std::string> names = {"a",       "w",      "in",   "out",  "arena", "weights", "trace",
+                                    "context", "status", "dims", "code", "pool",  name};
   for (const char* end : {"_run", "_error", "_inputs", "_outputs", "_trace", "_weights"})
     names.push_back(name + end);
   for (const SymbolPtr& s : g.symbols->all()) names.push_back(variable(*s));
@@ -94,7 +98,8 @@ std::vector<std::string> reserved_names(const Graph& g, const std::string& name)
 }  // namespace
 
 Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool keep_imported) {
-  if (o.threads != 1) throw UsageError("--threads: only 1 is supported so far");
+  if (o.threads < 1 || o.threads > kMostThreads)
+    throw UsageError(fmt::format("--threads: 1 to {}", kMostThreads));
   Compiled c;
   c.target = &target_of(o);
   c.import = import;
@@ -110,9 +115,12 @@ Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool 
   run_passes(*c.graph, passes, hooks);
   separate_outputs(*c.graph);
   schedule(*c.graph);
+  place_concats(*c.graph, *c.target);
+  read_planes(*c.graph, *c.target);
+  if (o.threads == 1) make_strips(*c.graph, *c.target);
   do {
     c.weights = WeightStore();
-    c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name));
+    c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), o.threads);
   } while (drop_winograd(*c.graph, c.plan));
   if (c.plan.arena_bytes > max_ram)
     refuse("the arena takes {} bytes, --max-ram allows {}; at least {} are alive at once", c.plan.arena_bytes,
@@ -122,6 +130,7 @@ Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool 
   c.options.command = banner_command(o, *c.target, c.options.name);
   c.options.weights_in_file = o.weights == "file";
   c.options.trace = o.trace;
+  c.options.threads = o.threads;
   if (!o.max_stack.empty()) c.options.max_stack = parse_size("--max-stack", o.max_stack);
   c.files = make_bundle(*c.graph, c.plan, *c.target, c.weights, c.options);
   return c;

@@ -92,7 +92,8 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
   app.add_option("--const", o.constants, "NAME=VALUE[,VALUE...] or NAME=FILE: makes an input constant")
       ->allow_extra_args(false);
   app.add_option("--name", o.name, "prefix of files and functions; default: from the model's file name");
-  app.add_option("--threads", o.threads, "threads that the model runs on; only 1 is supported so far");
+  app.add_option("--threads", o.threads,
+                 "threads that the model may run on: NAME_run takes the application's pool");
   app.add_option("--weights", o.weights, "where the weights lie: embed (in the program) or file")
       ->check(CLI::IsMember({"embed", "file"}));
   app.add_option("--max-ram", o.max_ram, "refuse if the arena takes more, e.g. 8M (K, M, G: powers of 1024)");

@@ -71,6 +71,10 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
   p.line("#pragma once");
   p.line("#include <stdbool.h>");
   p.line("#include <stdint.h>");
+  if (o.threads > 1) {
+    p.blank();
+    p.line("#include \"sinter/pool.h\"");
+  }
   p.blank();
   p.put("#ifdef __cplusplus\nextern \"C\" {\n#endif");
   p.blank();
@@ -80,12 +84,16 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
   p.line("#define {}_ARENA_BYTES INT64_C({})", up, plan.arena_bytes);
   p.comment("Size of the weights.");
   p.line("#define {}_WEIGHTS_BYTES INT64_C({})", up, store.bytes().size());
+  if (o.threads > 1) {
+    p.comment("The threads that a run can make use of.");
+    p.line("#define {}_THREADS {}", up, o.threads);
+  }
   p.comment("The stack that a run takes at most.");
   p.line("#define {}_STACK_BYTES INT64_C({})", up, o.max_stack);
   p.comment("The most bytes that a tensor can take.");
   const auto ins = members_of(g.inputs), outs = members_of(g.outputs);
   Names macros;
-  for (const char* taken : {"ARENA_BYTES", "WEIGHTS_BYTES", "STACK_BYTES"}) macros.reserve(taken);
+  for (const char* taken : {"ARENA_BYTES", "WEIGHTS_BYTES", "STACK_BYTES", "THREADS"}) macros.reserve(taken);
   for (const auto* list : {&ins, &outs})
     for (const Member& m : *list)
       p.line("#define {}_{} INT64_C({})", up, macros.unique(upper(m.name) + "_MAX_BYTES"),
@@ -122,8 +130,10 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
       "Runs the model once. Re-entrant: several threads may run it at once, each with an arena of its own. "
       "Touches "
       "nothing but the outputs and the arena, allocates nothing.");
-  p.line("int {0}_run(const {0}_inputs* in, {0}_outputs* out, void* arena{1}{2});", o.name,
-         o.weights_in_file ? ", const void* weights" : "",
+  if (o.threads > 1)
+    p.comment("pool: the threads it runs on, or null for the calling one alone; the results are the same.");
+  p.line("int {0}_run(const {0}_inputs* in, {0}_outputs* out, void* arena{1}{2}{3});", o.name,
+         o.weights_in_file ? ", const void* weights" : "", o.threads > 1 ? ", const sinter_pool* pool" : "",
          o.trace ? fmt::format(", {}_trace trace, void* context", o.name) : "");
   p.line("const char* {}_error(int code);", o.name);
   p.blank();

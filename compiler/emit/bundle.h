@@ -16,6 +16,7 @@ struct BundleOptions {
   std::string model_hash;        // sha256, hex
   std::string command;           // the options that matter, for the banner
   bool weights_in_file = false;  // --weights file: net_run takes a pointer to the mapped file
+  int threads = 1;               // --threads: net_run takes a pool, which may be null
   bool trace = false;            // --trace: net_run calls back after each layer
   int64_t max_stack = 16384;
 };

@@ -37,6 +37,8 @@ class Calls {
   void declare_counts();                            // variables of the counts that layers find
   void checks();  // equalities that are left for run time, as soon as their symbols are known
   void call(size_t layer);
+  // Texts of the kRow parameters of the next calls, by name.
+  void set_rows(std::map<std::string, std::string> rows) { rows_ = std::move(rows); }
   // The argument for a parameter of a layer; `scratch` counts its kScratch parameters.
   std::string argument(const Parameter& q, size_t layer, size_t& scratch) const;
 
@@ -46,6 +48,7 @@ class Calls {
   const Functions& functions_;
   std::set<const Symbol*> defined_;
   std::set<size_t> checked_;
+  std::map<std::string, std::string> rows_;
 };
 
 // Comments hold symbol origins, which hold the model's names.

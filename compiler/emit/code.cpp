@@ -7,8 +7,10 @@
 #include <set>
 
 #include "emit/calls.h"
+#include "emit/strips.h"
 #include "ir/error.h"
 #include "ops/op.h"
+#include "plan/strips.h"
 
 namespace sinter {
 namespace {
@@ -153,6 +155,8 @@ class Code {
     if (std::any_of(g_.checks.begin(), g_.checks.end(), [](const Check&) { return true; }) ||
         !g_.symbols->all().empty())
       headers.insert("sinter/dims.h");
+    for (const Entry& e : entries_)
+      if (e.layer->node->attributes.has("strip")) headers.insert({"sinter/dims.h", "sinter/strips.h"});
     for (const std::string& h : headers) p_.line("#include \"{}\"", h);
     p_.blank();
   }
@@ -213,8 +217,9 @@ class Code {
       p_.line("extern \"C\" const unsigned char {}_weights[];", o_.name);
       p_.blank();
     }
-    p_.line("extern \"C\" int {0}_run(const {0}_inputs* in, {0}_outputs* out, void* arena{1}{2}) {{", o_.name,
-            o_.weights_in_file ? ", const void* weights" : "",
+    p_.line("extern \"C\" int {0}_run(const {0}_inputs* in, {0}_outputs* out, void* arena{1}{2}{3}) {{",
+            o_.name, o_.weights_in_file ? ", const void* weights" : "",
+            o_.threads > 1 ? ", [[maybe_unused]] const sinter_pool* pool" : "",
             o_.trace ? fmt::format(", {}_trace trace, void* context", o_.name) : "");
     std::string null = "in == nullptr || out == nullptr";
     if (plan_.arena_bytes > 0) null += " || arena == nullptr";
@@ -241,9 +246,13 @@ class Code {
       p_.line("const unsigned char* const w = {};",
               o_.weights_in_file ? "static_cast<const unsigned char*>(weights)" : o_.name + "_weights");
     p_.blank();
-    for (size_t i = 0; i < plan_.layers.size(); ++i) {
-      calls.call(i);
-      if (o_.trace) trace_call(calls, i);
+    for (size_t i = 0, end = 0; i < plan_.layers.size(); i = end) {
+      end = behind_strips(plan_, i);
+      if (end > i + 1)
+        write_strips(p_, calls, plan_, i, end);
+      else
+        calls.call(i);
+      if (o_.trace) trace_call(calls, end - 1);
     }
     for (const Member& m : outputs_) {
       if (!m.dynamic) continue;
@@ -294,6 +303,7 @@ class Code {
 
   void trace_call(const Calls& calls, size_t i) {
     const Layer& l = plan_.layers[i];
+    if (l.node->attributes.has("pitch")) return;  // its result is not dense: seen as part of a Concat's
     for (const Value* v : l.node->outputs) {
       if (!v || !plan_.places.count(v)) continue;
       Parameter q{.kind = Parameter::Kind::kInput,

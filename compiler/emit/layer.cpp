@@ -35,13 +35,19 @@ std::string shape_comment(const Shape& shape) {
   return s.empty() ? "scalar" : s;
 }
 
+Dim output_pitch(const Node& n) {
+  const Dim& own = n.outputs[0]->type.shape.back();
+  return n.attributes.has("pitch") ? Dim(n.attributes.integer("pitch", 0)) : own;
+}
+
 std::string variable(const Symbol& s) {
   const bool capital = s.id.size() == 1 && s.id[0] >= 'A' && s.id[0] <= 'Z';
   return capital ? s.id : "dim_" + s.id;
 }
 
-LayerWriter::LayerWriter(const Node& n, const Target& t, WeightStore& store, std::string function)
-    : node(n), target(t), store_(store) {
+LayerWriter::LayerWriter(const Node& n, const Target& t, WeightStore& store, std::string function,
+                         int threads)
+    : node(n), target(t), threads(threads), store_(store) {
   layer_.node = &n;
   layer_.function = std::move(function);
 }
@@ -132,6 +138,59 @@ std::string LayerWriter::scratch(const std::string& name, const std::string& typ
               .comment = fmt::format("scratch, {} elements", count),
               .bytes = count * each,
               .symbol = nullptr});
+}
+
+std::string LayerWriter::scratch_of_part(const std::string& name, const std::string& type, int64_t count) {
+  const bool parts = std::count(parts_.begin(), parts_.end(), true) > 0;
+  if (!parts) return scratch(name, type, count);
+  constexpr int64_t kLine = 64;  // bytes, so that no two parts write to one line of the cache
+  const int64_t each = (count + kLine - 1) / kLine * kLine;
+  const std::string all = scratch(name, type, each * threads);
+  Parameter& p = layer_.parameters.back();
+  p.more_parts = p.bytes - p.bytes / threads;
+  return fmt::format("({} + part * {})", all, each);
+}
+
+std::optional<LayerWriter::Strip> LayerWriter::strip() {
+  if (!node.attributes.has("strip")) return std::nullopt;
+  auto row = [&](const std::string& name, const std::string& comment) {
+    return add({.kind = Parameter::Kind::kRow,
+                .type = "std::int64_t",
+                .name = name,
+                .comment = comment,
+                .symbol = nullptr});
+  };
+  Strip s;
+  s.first = row("row_first", "rows of y to compute");
+  s.end = row("row_end", "and the one behind them");
+  if (node.attributes.has("strip_in")) s.x_base = row("x_base", "the row that x begins with");
+  if (node.attributes.has("strip_out")) s.y_base = row("y_base", "the row that y begins with");
+  return s;
+}
+
+LayerWriter::Turns LayerWriter::open_parts(const std::string& count) {
+  constexpr double kLeast = 400e3;  // flops that are worth waking a thread: some 10 microseconds
+  const bool open = std::count(parts_.begin(), parts_.end(), true) > 0;
+  parts_.push_back(threads > 1 && !open && layer_.flops >= kLeast && count != "1");
+  if (!parts_.back()) return {"0", count};
+  include("sinter/parts.h");
+  if (std::none_of(layer_.parameters.begin(), layer_.parameters.end(),
+                   [](const Parameter& p) { return p.kind == Parameter::Kind::kPool; }))
+    add({.kind = Parameter::Kind::kPool,
+         .type = "const sinter_pool*",
+         .name = "pool",
+         .comment = "the threads, or null",
+         .symbol = nullptr});
+  out.line(
+      "sinter::run_parts(pool, {}, {}, [=](std::int64_t first_turn, std::int64_t end_turn, "
+      "[[maybe_unused]] std::int64_t part) {{",
+      threads, count);
+  return {"first_turn", "end_turn"};
+}
+
+void LayerWriter::close_parts() {
+  if (parts_.back()) out.put("});");
+  parts_.pop_back();
 }
 
 std::string LayerWriter::dim(const Dim& d) {

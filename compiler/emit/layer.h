@@ -28,7 +28,7 @@ class WeightStore {
 };
 
 struct Parameter {
-  enum class Kind { kInput, kOutput, kWeights, kScratch, kSymbol, kCount };
+  enum class Kind { kInput, kOutput, kWeights, kScratch, kSymbol, kCount, kPool, kRow };
   Kind kind;
   std::string type;  // "const float*"
   std::string name;
@@ -36,7 +36,9 @@ struct Parameter {
   const Value* value = nullptr;  // kInput, kOutput
   int64_t offset = 0;            // kWeights: into the store
   int64_t bytes = 0;             // kWeights, kScratch (at the bounds)
+  int64_t more_parts = 0;        // kScratch: bytes of those that parts beyond the first take
   SymbolPtr symbol;              // kSymbol: passed by value; kCount: std::int64_t* that the layer sets
+  // kPool: the threads that the layer's parts run on; kRow: a number of a row, by its name (plan/strips.cpp)
 };
 
 struct Layer {
@@ -61,12 +63,14 @@ std::string variable(const Symbol& s);
 
 class LayerWriter {
  public:
-  LayerWriter(const Node& node, const Target& target, WeightStore& store, std::string function);
+  LayerWriter(const Node& node, const Target& target, WeightStore& store, std::string function,
+              int threads = 1);
 
   const Node& node;
   const Target& target;
-  Printer out;      // the function's body
-  Printer helpers;  // text before the function; names in it must begin with function()
+  const int threads;  // that the net may use; 1: no loop is cut into parts
+  Printer out;        // the function's body
+  Printer helpers;    // text before the function; names in it must begin with function()
 
   const std::string& function() const { return layer_.function; }
   // The pointer of node.inputs[i] / outputs[i], typed by its dtype; the same name for the same value.
@@ -78,6 +82,25 @@ class LayerWriter {
   std::string weights(const std::string& name, const std::vector<float>& data, const std::string& comment);
   // Memory that lives while the layer runs; 64-byte aligned. `count` elements of `type`, at the bounds.
   std::string scratch(const std::string& name, const std::string& type, int64_t count);
+  // The same for each part of the loop that is open (open_parts): the text of its own piece.
+  std::string scratch_of_part(const std::string& name, const std::string& type, int64_t count);
+  // Opens what may run as parts on several threads: turns [0, count) of a loop, of which the part is to do
+  // those from `first` to before `end`. A turn writes only what no other one reads or writes, and sums up
+  // nothing with another, so that the number of threads changes no bit. Where the net has one thread, or the
+  // layer (what flops() was told) is small, or a part is open already, it is all turns and no text. No return
+  // statement may stand inside.
+  struct Turns {
+    std::string first, end;
+  };
+  Turns open_parts(const std::string& count);
+  void close_parts();
+  // Where the node is one of a group that runs strip by strip (plan/strips.cpp): it computes the rows [first,
+  // end) of its output's first spatial axis; row x_base of its input is the first in memory, row y_base of
+  // its output. Texts; bases are empty where the whole tensor is in memory. No value: all rows.
+  struct Strip {
+    std::string first, end, x_base, y_base;
+  };
+  std::optional<Strip> strip();
   // An extent as C++ text: a literal, or an expression over parameters (std::int64_t).
   std::string dim(const Dim& d);
   // The variable (std::int64_t*) through which the layer reports a count it has found: `*count_n = 7;`
@@ -98,6 +121,7 @@ class LayerWriter {
  private:
   std::string add(Parameter p);
   Layer layer_;
+  std::vector<bool> parts_;  // whether each open_parts that is open has made parts
   WeightStore& store_;
   Names names_;
   std::map<const Value*, std::string> input_names_, output_names_;
@@ -109,7 +133,13 @@ struct Kernel {
   const char* what;  // one line for docs
   bool (*accepts)(const Node&, const Target&);
   void (*emit)(LayerWriter&);
+  // Whether it writes pixels `pitch` channels apart where the node has that attribute (plan/in_place.cpp).
+  bool pitched = false;
+  // Whether it computes a range of rows where the node is in a strip (LayerWriter::strip).
+  bool sliced = false;
 };
+// The channels from one output pixel to the next of a channels-last node: all of the output's, or `pitch`.
+Dim output_pitch(const Node&);
 // The first row that accepts the node; null where none does (the node is refused).
 const Kernel* find_kernel(const Node&, const Target&);
 const std::vector<const Kernel*>& all_kernels();

@@ -110,10 +110,25 @@ class Nest {
 
   void emit() {
     const size_t depth = axes_.size();
-    for (size_t a = 0; a + 1 < depth; ++a)
-      w_.out.line("for (std::int64_t i{} = 0; i{} < {}; ++i{}) {{", a, a, w_.dim(axes_[a].extent), a);
-    rows();
     const Axis& inner = axes_.back();
+    // Parts are turns of the outermost loop; of a single one, vectors.
+    const Dim lanes(w_.target.lanes);
+    turns_ = w_.open_parts(depth > 1        ? w_.dim(axes_[0].extent)
+                           : w_.threads > 1 ? w_.dim(ceildiv(inner.extent, lanes))
+                                            : "1");
+    const bool parted = turns_.first != "0";
+    for (size_t a = 0; a + 1 < depth; ++a)
+      w_.out.line("for (std::int64_t i{0} = {1}; i{0} < {2}; ++i{0}) {{", a, a == 0 ? turns_.first : "0",
+                  a == 0 ? turns_.end : w_.dim(axes_[a].extent));
+    begin_ = parted && depth == 1 ? fmt::format("{} * {}", turns_.first, w_.target.lanes) : "0";
+    end_ = w_.dim(inner.extent);
+    if (parted && depth == 1) {
+      w_.include("sinter/dims.h");
+      w_.out.line("const std::int64_t behind = sinter::min_of({} * {}, std::int64_t{{{}}});", turns_.end,
+                  w_.target.lanes, end_);
+      end_ = "behind";
+    }
+    rows();
     bool unit = plain(inner);
     for (size_t t = 0; t < tensors_.size(); ++t)
       unit = unit && (inner.strides[t].is(1) || (inner.strides[t].is(0) && t > 0));
@@ -124,6 +139,7 @@ class Nest {
     else
       scalar_loop();
     for (size_t a = 0; a + 1 < depth; ++a) w_.out.line("}}");
+    w_.close_parts();
   }
 
  private:
@@ -162,20 +178,19 @@ class Nest {
 
   void vector_loop() {
     const Axis& inner = axes_.back();
-    const std::string n = w_.dim(inner.extent);
     w_.include("sinter/math.h");
     if (has_integer_lanes(*value_)) w_.include("sinter/lanes.h");
     const bool whole = inner.extent.is_static() && inner.extent.value() % w_.target.lanes == 0;
     if (whole) {
-      w_.out.line("for (std::int64_t i = 0; i < {}; i += kLanes) {{", n);
+      w_.out.line("for (std::int64_t i = {}; i < {}; i += kLanes) {{", begin_, end_);
     } else {
-      w_.out.line("std::int64_t i = 0;");
-      w_.out.line("for (; i + kLanes <= {}; i += kLanes) {{", n);
+      w_.out.line("std::int64_t i = {};", begin_);
+      w_.out.line("for (; i + kLanes <= {}; i += kLanes) {{", end_);
     }
     body(TextMode::kVector);
     w_.out.line("}}");
     if (whole) return;
-    w_.out.line("for (; i < {}; ++i) {{", n);
+    w_.out.line("for (; i < {}; ++i) {{", end_);
     body(TextMode::kLane);
     w_.out.line("}}");
   }
@@ -203,7 +218,7 @@ class Nest {
 
   void scalar_loop() {
     w_.include("sinter/scalar.h");
-    w_.out.line("for (std::int64_t i = 0; i < {}; ++i) {{", w_.dim(axes_.back().extent));
+    w_.out.line("for (std::int64_t i = {}; i < {}; ++i) {{", begin_, end_);
     auto operand = [&](int k) {
       const size_t t = static_cast<size_t>(k) + 1;
       return load_text(tensors_[t]->dtype, element(t, "i"));
@@ -225,6 +240,8 @@ class Nest {
   std::vector<const Strided*> tensors_;
   std::vector<Axis> axes_;
   std::vector<std::string> names_;
+  LayerWriter::Turns turns_;
+  std::string begin_, end_;  // of the innermost loop
 };
 
 }  // namespace

@@ -54,10 +54,12 @@ std::string runner_main(const Graph& g, const BundleOptions& o) {
   p.blank();
   p.line("#include \"{}.h\"", o.name);
   p.line("#include \"sinter/runner.h\"");
+  if (o.threads > 1) p.line("#include \"sinter/thread_pool.h\"");
   p.blank();
   p.line("namespace {{");
   p.blank();
   p.line("int call(sinter::RunnerCall& c) {{");
+  if (o.threads > 1) p.line("static sinter::ThreadPool threads({}_THREADS);", up);
   p.line("{}_inputs inputs{{}};", o.name);
   p.line("{}_outputs outputs{{}};", o.name);
   for (size_t i = 0; i < ins.size(); ++i) {
@@ -70,8 +72,8 @@ std::string runner_main(const Graph& g, const BundleOptions& o) {
   for (size_t i = 0; i < outs.size(); ++i)
     p.line("outputs.{} = reinterpret_cast<{}*>(c.outputs[{}].data.data());", outs[i].name,
            element(*outs[i].value), i);
-  p.line("const int code = {}_run(&inputs, &outputs, c.arena.data(){}{});", o.name,
-         o.weights_in_file ? ", c.weights.data()" : "",
+  p.line("const int code = {}_run(&inputs, &outputs, c.arena.data(){}{}{});", o.name,
+         o.weights_in_file ? ", c.weights.data()" : "", o.threads > 1 ? ", threads.pool()" : "",
          o.trace ? ", sinter::runner::on_layer, &c.trace" : "");
   for (size_t i = 0; i < outs.size(); ++i)
     if (outs[i].dynamic)

@@ -4,7 +4,8 @@
 // groups), so a convolution is a few matrix products whose rows start a pixel apart: the same register tile
 // serves 1x1, 3x3, strided, 1-D and 3-D convolutions. Taps outside the input are never touched: outer axes
 // clip their range of taps a row at a time, along the row the pixels at the edges are done one by one with a
-// clipped run. A pointwise convolution is one long row.
+// clipped run. A pointwise convolution is one long row. A picture that comes with its channels as planes is
+// read as it is where the node says so (attribute `planar`): the runs are those of one channel then.
 #include "emit/epilogue.h"
 #include "kernels/rows.h"
 #include "kernels/tiles.h"
@@ -24,6 +25,7 @@ struct Geometry {
   int64_t groups, in_channels, out_channels, group_in, group_out;
   Window window;
   Dim batch;
+  bool planar;
 };
 
 Geometry geometry_of(const Node& n) {
@@ -37,6 +39,7 @@ Geometry geometry_of(const Node& n) {
   g.group_out = g.out_channels / g.groups;
   g.window = window_of(n);
   g.batch = x[0];
+  g.planar = n.attributes.has("planar");
   return g;
 }
 
@@ -54,6 +57,7 @@ std::string describe(const Geometry& g, const Node& n) {
   std::string pads;
   for (size_t a = 0; a < g.window.rank(); ++a)
     pads += (a ? "," : "") + g.window.pads_begin[a].text() + "+" + g.window.pads_end[a].text();
+  if (g.planar) text += ", from planes of channels";
   return text + ", pads " + pads + (n.epilogue ? ", then " + sinter::text(*n.epilogue) : "");
 }
 
@@ -70,7 +74,7 @@ std::vector<float> pack_weights(const Node& n, const Geometry& g, const Panels& 
   std::vector<float> packed;
   for (int64_t group = 0; group < g.groups; ++group) {
     const auto one = pack_panels(panels, lanes, g.group_out, taps * g.group_in, [&](int64_t k, int64_t c) {
-      const int64_t tap = k / g.group_in, ci = k % g.group_in;
+      const int64_t tap = g.planar ? k % taps : k / g.group_in, ci = g.planar ? k / taps : k % g.group_in;
       return weight[((group * g.group_out + c) * g.group_in + ci) * taps + tap];
     });
     packed.insert(packed.end(), one.begin(), one.end());
@@ -109,7 +113,7 @@ void emit(LayerWriter& w) {
     window = flattened(window, batch, flat_batch);
     if (flat_batch) batch = Dim(1);
   }
-  const Rows rows{w, window, batch, Dim(g.in_channels), Dim(g.out_channels)};
+  Rows rows{w, window, batch, Dim(g.in_channels), output_pitch(n)};
   // In the flattened case the pixel number takes the place of the last spatial axis; the others are 0.
   auto index = [&](const std::string& ox, const std::string& c) {
     if (!flat) return index_of(rows, ox, c);
@@ -133,7 +137,25 @@ void emit(LayerWriter& w) {
       has_bias ? w.weights("bias", pack_bias(n, g, padded), fmt::format("[{}]", g.out_channels)) : "";
   const std::string y = w.output(0);
 
-  const std::string group = g.groups > 1 ? "g" : "";
+  const std::optional<LayerWriter::Strip> strip = w.strip();
+  if (strip) {
+    const std::string columns = flat ? w.dim(g.window.out.back()) : "";  // rows as pixels of the one long row
+    auto number = [&](const std::string& row) { return flat && !row.empty() ? row + " * " + columns : row; };
+    rows.turns = {number(strip->first), number(strip->end)};
+    rows.x_base = number(strip->x_base);
+    rows.y_base = number(strip->y_base);
+  }
+  // Parts are rows; where all pixels are one row, some of its tiles; where these are few, panels.
+  const int tile_pixels = w.target.tile(panels.vectors);
+  const bool one_row = rows.outermost().is(1),
+             by_tiles = one_row && flat && interior.hi() >= 2 * w.threads * tile_pixels;
+  const bool by_panels = one_row && !by_tiles && g.groups == 1 && panels.full > 0;
+  const LayerWriter::Turns turns = w.open_parts(w.threads == 1 ? "1"
+                                                : by_tiles     ? w.dim(tile_count(interior, tile_pixels))
+                                                : by_panels    ? std::to_string(panel_count(panels))
+                                                               : w.dim(rows.outermost()));
+  const bool in_parts = turns.first != "0";
+  if (in_parts && !one_row) rows.turns = turns;
   if (g.groups > 1) w.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", g.groups);
   w.out.line(
       "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights");
@@ -155,11 +177,20 @@ void emit(LayerWriter& w) {
     w.out.line("tile_bias(sum, {});",
                has_bias ? bias + (g.groups > 1 ? fmt::format(" + g * {}", padded) : "") + " + c"
                         : "static_cast<const float*>(nullptr)");
+    if (g.planar) w.out.line("for (std::int64_t ci = 0; ci < {}; ++ci) {{", g.in_channels);
     rows.open_taps(w.out);
     const std::string shift = g.groups > 1 ? fmt::format(" + g * {}", g.group_in) : "";
     const std::string step = std::to_string(rows.stride() * g.in_channels);
     const std::string position = rows.position("ox");
-    if (whole_run) {
+    if (g.planar) {
+      const std::string ix = first == "0" ? position : fmt::format("{} + {}", position, first);
+      const std::string from = rows.planar_offset("ci", ix);
+      const std::string wk = fmt::format("wp + (ci * {} + {}) * (kVectors * kLanes)", taps, rows.tap(first));
+      if (edge || rows.kernel() > 8)
+        w.out.line("mac(sum, {} + {}, {}, {}, {} - {});", x, from, rows.stride(), wk, end, first);
+      else
+        w.out.line("mac_few<{}>(sum, {} + {}, {}, {});", rows.kernel(), x, from, rows.stride(), wk);
+    } else if (whole_run) {
       const std::string ix = first == "0" ? position : fmt::format("{} + {}", position, first);
       const std::string run = edge ? fmt::format("({} - {}) * {}", end, first, g.group_in)
                                    : std::to_string(rows.kernel() * g.group_in);
@@ -173,6 +204,7 @@ void emit(LayerWriter& w) {
       w.out.line("}}");
     }
     rows.close_taps(w.out);
+    if (g.planar) w.out.line("}}");
     w.out.line("SINTER_UNROLL");
     w.out.line("for (int t = 0; t < kPixels; ++t) {{");
     w.out.line("SINTER_UNROLL");
@@ -196,24 +228,31 @@ void emit(LayerWriter& w) {
     const std::string call =
         fmt::format("edge(Int<1>(), ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
     if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, call);
-    emit_tiles(w, "ox", end, interior, w.target.tile(panels.vectors), "ox", "tile(Int<{T}>(), {x});");
+    emit_tiles(w, "ox", end, interior, tile_pixels, "ox", "tile(Int<{T}>(), {x});");
     if (end != width) w.out.line("for (; ox < {}; ++ox) {}", width, call);
+  } else if (strip && flat) {
+    emit_tile_range(w, rows.turns.first, rows.turns.end, tile_pixels, "ox", "tile(Int<{T}>(), {x});");
+  } else if (in_parts && by_tiles) {
+    emit_tile_parts(w, turns, interior, tile_pixels, "ox", "tile(Int<{T}>(), {x});");
   } else {
-    emit_tiles(w, "0", end, interior, w.target.tile(panels.vectors), "ox", "tile(Int<{T}>(), {x});");
+    emit_tiles(w, "0", end, interior, tile_pixels, "ox", "tile(Int<{T}>(), {x});");
   }
   Rows(rows).close();
   w.out.put("};");
   const std::string group_weights =
       g.groups > 1 ? fmt::format("{} + g * {}", weights, padded * k_count) : weights;
-  emit_panels(w, panels, k_count, group_weights);
+  emit_panels(w, panels, k_count, group_weights, "0",
+              in_parts && by_panels ? turns : LayerWriter::Turns{"0", ""});
   if (g.groups > 1) w.out.line("}}");
+  w.close_parts();
 }
 
 }  // namespace
 
 const std::vector<Kernel>& kernels_conv() {
-  static const std::vector<Kernel> table = {
-      {"conv_direct", "direct convolution on channels-last floats, by register tiles", accepts, emit}};
+  static const std::vector<Kernel> table = {{"conv_direct",
+                                             "direct convolution on channels-last floats, by register tiles",
+                                             accepts, emit, true, true}};
   return table;
 }
 

@@ -49,7 +49,7 @@ void emit(LayerWriter& w) {
   const std::string biases = w.weights("bias", bias, fmt::format("[{}]", padded));
   const std::string y = w.output(0);
 
-  const Rows rows{w, window, n.inputs[0]->type.shape[0], Dim(channels), Dim(channels)};
+  Rows rows{w, window, n.inputs[0]->type.shape[0], Dim(channels), output_pitch(n)};
   const int64_t stride = rows.stride(), dilation = rows.dilation(), kernel = rows.kernel();
   // Pixels a tile: sums, the inputs under them and one weight must fit the registers.
   int64_t tile = w.target.registers == 32 ? 8 : 4;
@@ -58,6 +58,14 @@ void emit(LayerWriter& w) {
   const bool keep_inputs = tile > 1 && dilation == 1;
   if (!keep_inputs) tile = w.target.registers == 32 ? 8 : 4;
 
+  const std::optional<LayerWriter::Strip> strip = w.strip();
+  const bool parted = !strip && !rows.outermost().is(1);
+  if (parted) rows.turns = w.open_parts(w.dim(rows.outermost()));
+  if (strip) {
+    rows.turns = {strip->first, strip->end};
+    rows.x_base = strip->x_base;
+    rows.y_base = strip->y_base;
+  }
   Rows(rows).open();
   // Pixels outside, channels inside: a tile's inputs are a few whole runs of memory, read once.
   auto open_pixels = [&](const std::string& name, const std::string& parameters, const std::string& count) {
@@ -156,6 +164,7 @@ void emit(LayerWriter& w) {
     if (end != width) edges(rows.interior_end(), rows.out_width());
   }
   Rows(rows).close();
+  if (parted) w.close_parts();
 }
 
 }  // namespace
@@ -163,7 +172,7 @@ void emit(LayerWriter& w) {
 const std::vector<Kernel>& kernels_conv_depthwise() {
   static const std::vector<Kernel> table = {
       {"conv_depthwise", "depthwise convolution on channels-last floats, vectors over channels", accepts,
-       emit}};
+       emit, true, true}};
   return table;
 }
 

@@ -9,11 +9,9 @@
 // Which M, and whether Winograd at all, is decided a layer at a time: by the modelled cycles (multiply-adds,
 // transforms, weights that stream in again for each group), and by the error that the layer's own weights
 // make on random inputs, which must stay below kMaxError. The pass allow_winograd marks the layers that may
-// be rearranged so (not with
-// --exact).
+// be rearranged so (not with --exact).
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "emit/epilogue.h"
 #include "kernels/tiles.h"
@@ -28,55 +26,6 @@ namespace {
 // Of the layer's largest output. F(4 x 4) makes some 1e-6, F(6 x 6) some 1e-5.
 constexpr double kMaxError = 3e-6;
 
-// G: the three weights of a row at N positions.
-std::vector<std::vector<double>> weight_transform(int m) {
-  if (m == 2) return {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
-  if (m == 4) {
-    std::vector<std::vector<double>> g{{1, 0, 0}};
-    for (const double p : {std::sqrt(0.5), -std::sqrt(0.5), std::sqrt(2), -std::sqrt(2)}) {
-      // 1 over the product of the distances to the other points.
-      const double scale = std::abs(p) < 1 ? -2. / 3 : 1. / 6;
-      g.push_back({scale, scale * p, scale * p * p});
-    }
-    g.push_back({0, 0, 1});
-    return g;
-  }
-  return {{1, 0, 0},
-          {-2. / 9, -2. / 9, -2. / 9},
-          {-2. / 9, 2. / 9, -2. / 9},
-          {1. / 90, 1. / 45, 2. / 45},
-          {1. / 90, -1. / 45, 2. / 45},
-          {32. / 45, 16. / 45, 8. / 45},
-          {32. / 45, -16. / 45, 8. / 45},
-          {0, 0, 1}};
-}
-// Bt and At, as the transforms of winograd.h compute them.
-std::vector<std::vector<float>> input_transform(int m) {
-  if (m == 2) return {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, -1, 0, 1}};
-  const float r = std::sqrt(0.5f), r2 = std::sqrt(2.0f);
-  if (m == 4)
-    return {{1, 0, -2.5f, 0, 1, 0},           {0, -2 * r, -2, r, 1, 0},         {0, 2 * r, -2, -r, 1, 0},
-            {0, -0.5f * r2, -0.5f, r2, 1, 0}, {0, 0.5f * r2, -0.5f, -r2, 1, 0}, {0, 1, 0, -2.5f, 0, 1}};
-  return {{1, 0, -5.25f, 0, 5.25f, 0, -1, 0},        {0, 1, 1, -4.25f, -4.25f, 1, 1, 0},
-          {0, -1, 1, 4.25f, -4.25f, -1, 1, 0},       {0, 0.5f, 0.25f, -2.5f, -1.25f, 2, 1, 0},
-          {0, -0.5f, 0.25f, 2.5f, -1.25f, -2, 1, 0}, {0, 2, 4, -2.5f, -5, 0.5f, 1, 0},
-          {0, -2, 4, 2.5f, -5, -0.5f, 1, 0},         {0, -1, 0, 5.25f, 0, -5.25f, 0, 1}};
-}
-std::vector<std::vector<float>> output_transform(int m) {
-  std::vector<std::vector<float>> a(static_cast<size_t>(m));
-  const float r = std::sqrt(0.5f);
-  const std::vector<float> points = m == 2   ? std::vector<float>{1, -1}
-                                    : m == 4 ? std::vector<float>{r, -r, 2 * r, -2 * r}
-                                             : std::vector<float>{1, -1, 2, -2, 0.5f, -0.5f};
-  for (int i = 0; i < m; ++i) {
-    auto& row = a[static_cast<size_t>(i)];
-    row.push_back(i == 0 ? 1.0f : 0.0f);
-    for (const float p : points) row.push_back(std::pow(p, static_cast<float>(i)));
-    row.push_back(i == m - 1 ? 1.0f : 0.0f);
-  }
-  return a;
-}
-
 struct Layer3x3 {
   int64_t in, out;
   const float* weight;  // [out][in][3][3]
@@ -86,81 +35,12 @@ Layer3x3 layer_of(const Node& n) {
   return {w.dim(1), w.dim(0), w.as<float>()};
 }
 
-// G g Gt of one pair of channels: N x N numbers.
-void transform_weight(const std::vector<std::vector<double>>& g, const float* w, double* to) {
-  const size_t n = g.size();
-  for (size_t i = 0; i < n; ++i) {
-    double row[3];
-    for (size_t c = 0; c < 3; ++c)
-      row[c] = g[i][0] * static_cast<double>(w[c]) + g[i][1] * static_cast<double>(w[3 + c]) +
-               g[i][2] * static_cast<double>(w[6 + c]);
-    for (size_t j = 0; j < n; ++j) to[i * n + j] = row[0] * g[j][0] + row[1] * g[j][1] + row[2] * g[j][2];
-  }
-}
-
-// a d at, N x N to rows(a) x rows(a), rounded to float at every step.
-std::vector<float> both_sides(const std::vector<std::vector<float>>& a, const std::vector<float>& d) {
-  const size_t n = a[0].size(), m = a.size();
-  std::vector<float> t(m * n), y(m * m);
-  for (size_t i = 0; i < m; ++i)
-    for (size_t j = 0; j < n; ++j)
-      for (size_t k = 0; k < n; ++k) t[i * n + j] += a[i][k] * d[k * n + j];
-  for (size_t i = 0; i < m; ++i)
-    for (size_t j = 0; j < m; ++j)
-      for (size_t k = 0; k < n; ++k) y[i * m + j] += t[i * n + k] * a[j][k];
-  return y;
-}
-
-}  // namespace
-
-double winograd_error(const Node& node, int m) {
-  const Layer3x3 l = layer_of(node);
-  const size_t n = static_cast<size_t>(m) + 2, outputs = static_cast<size_t>(m) * static_cast<size_t>(m);
-  const auto g = weight_transform(m);
-  const auto bt = input_transform(m), at = output_transform(m);
-  const int64_t step = std::max<int64_t>(1, l.out / 16);
-  std::mt19937 random(1);
-  double worst = 0, largest = 0;
-  std::vector<double> w(n * n);
-  for (int tile = 0; tile < 4; ++tile) {
-    std::vector<std::vector<float>> inputs, transformed;
-    for (int64_t c = 0; c < l.in; ++c) {
-      std::vector<float> d(n * n);
-      for (float& f : d) f = static_cast<float>(random()) / 2147483648.0f - 1.0f;
-      transformed.push_back(both_sides(bt, d));
-      inputs.push_back(std::move(d));
-    }
-    for (int64_t o = 0; o < l.out; o += step) {
-      std::vector<float> sums(n * n);
-      std::vector<double> exact(outputs);
-      for (int64_t c = 0; c < l.in; ++c) {
-        const float* k = l.weight + (o * l.in + c) * 9;
-        transform_weight(g, k, w.data());
-        const auto& v = transformed[static_cast<size_t>(c)];
-        const auto& d = inputs[static_cast<size_t>(c)];
-        for (size_t i = 0; i < n * n; ++i) sums[i] += v[i] * static_cast<float>(w[i]);
-        for (size_t i = 0; i < outputs; ++i)
-          for (size_t tap = 0; tap < 9; ++tap)
-            exact[i] += static_cast<double>(k[tap]) *
-                        static_cast<double>(d[(i / (n - 2) + tap / 3) * n + i % (n - 2) + tap % 3]);
-      }
-      const std::vector<float> y = both_sides(at, sums);
-      for (size_t i = 0; i < outputs; ++i) {
-        worst = std::max(worst, std::abs(static_cast<double>(y[i]) - exact[i]));
-        largest = std::max(largest, std::abs(exact[i]));
-      }
-    }
-  }
-  return largest > 0 ? worst / largest : 0;
-}
-
-namespace {
-
 // The work of one picture cut into tiles of M x M outputs.
 struct Choice {
   int m = 0;
   int64_t group = 0;  // tiles
   double cycles = 0;
+  double error = 0;  // of the largest output
   int64_t positions() const { return int64_t{m + 2} * (m + 2); }
 };
 
@@ -184,7 +64,7 @@ Choice modelled(const Node& n, const Target& t, int m) {
   const Window w = window_of(n);
   const int64_t tiles = ((likely(w.out[0]) + m - 1) / m) * ((likely(w.out[1]) + m - 1) / m);
   const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
-  Choice c{m, group_of(l, t, m, tiles, panels), 0};
+  Choice c{m, group_of(l, t, m, tiles, panels)};
   const double positions = static_cast<double>(c.positions()), side = m + 2;
   const double in = std::ceil(static_cast<double>(l.in) / t.lanes),
                out = std::ceil(static_cast<double>(l.out) / t.lanes);
@@ -224,9 +104,10 @@ std::optional<Choice> choose(const Node& n, const Target& t) {
   std::sort(choices.begin(), choices.end(),
             [](const Choice& a, const Choice& b) { return a.cycles < b.cycles; });
   const double direct = direct_cycles(n, t);
-  for (const Choice& c : choices) {
+  for (Choice& c : choices) {
     if (c.cycles >= direct) break;
-    if (winograd_error(n, c.m) <= kMaxError) return c;
+    c.error = winograd_error(n, c.m);
+    if (c.error <= kMaxError) return c;
   }
   return std::nullopt;
 }
@@ -251,6 +132,7 @@ class Writer {
     const Shape& out = n_.outputs[0]->type.shape;
     tiles_y_ = ceildiv(window_.out[0], Dim(m));
     tiles_x_ = ceildiv(window_.out[1], Dim(m));
+    share_groups();
     panels_ = panels_of(w_.target, l_.out, choice_.group);
     pitch_ = pitch_of(l_, w_.target);
     // Planes are a line of the cache apart beyond their size, so that a tile's positions fall into different
@@ -263,7 +145,7 @@ class Writer {
     w_.summary(
         fmt::format("Conv 3x3 by Winograd F({}x{}, 3x3), {} -> {} channels, groups of {} tiles, error {:.1g} "
                     "of the largest{}",
-                    m, m, l_.in, l_.out, choice_.group, winograd_error(n_, m), epilogue_.summary()));
+                    m, m, l_.in, l_.out, choice_.group, choice_.error, epilogue_.summary()));
     x_ = w_.input(0);
     weights_ = w_.weights("w", pack(),
                           fmt::format("[{} channels][{} positions][{}], in panels of {}", l_.out,
@@ -274,20 +156,29 @@ class Writer {
       bias_ = w_.weights("bias", bias, fmt::format("[{}]", l_.out));
     }
     y_ = w_.output(0);
-    v_ = w_.scratch("v", "float", choice_.positions() * plane_);
-    sums_ = w_.scratch("s", "float", choice_.positions() * sum_plane_);
     body();
   }
 
  private:
+  // Parts are groups, at least one for each thread. Where that leaves them too few tiles, a group's inputs
+  // are transformed in parts, then its panels are computed in parts.
+  void share_groups() {
+    if (w_.threads == 1) return;
+    const int64_t tiles = likely(tiles_y_ * tiles_x_);
+    const int tile = w_.target.tile(panels_of(w_.target, l_.out, choice_.group).vectors);
+    by_groups_ = tiles >= 2 * w_.threads * tile;
+    if (!by_groups_) return;
+    const int64_t groups = round_up((tiles + choice_.group - 1) / choice_.group, w_.threads);
+    choice_.group = round_up((tiles + groups - 1) / groups, tile);
+  }
+
   std::vector<float> pack() const {
-    const auto g = weight_transform(choice_.m);
     const int64_t positions = choice_.positions();
     std::vector<float> u(static_cast<size_t>(positions * l_.in * l_.out));
     std::vector<double> one(static_cast<size_t>(positions));
     for (int64_t o = 0; o < l_.out; ++o)
       for (int64_t c = 0; c < l_.in; ++c) {
-        transform_weight(g, l_.weight + (o * l_.in + c) * 9, one.data());
+        winograd_weight(choice_.m, l_.weight + (o * l_.in + c) * 9, one.data());
         for (int64_t k = 0; k < positions; ++k)
           u[static_cast<size_t>((k * l_.in + c) * l_.out + o)] =
               static_cast<float>(one[static_cast<size_t>(k)]);
@@ -302,19 +193,32 @@ class Writer {
     const std::string tiles = w_.dim(tiles_y_ * tiles_x_), columns = w_.dim(tiles_x_);
     const std::string height = w_.dim(window_.in[0]), width = w_.dim(window_.in[1]);
     if (!batch.is(1)) w_.out.line("for (std::int64_t n = 0; n < {}; ++n) {{", w_.dim(batch));
-    w_.out.line("for (std::int64_t first = 0; first < {}; first += {}) {{", tiles, choice_.group);
+    LayerWriter::Turns groups{"0", ""};
+    if (by_groups_ && w_.threads > 1)
+      groups = w_.open_parts(w_.dim(ceildiv(tiles_y_ * tiles_x_, Dim(choice_.group))));
+    v_ = w_.scratch_of_part("v", "float", choice_.positions() * plane_);
+    if (groups.first == "0")
+      w_.out.line("for (std::int64_t first = 0; first < {}; first += {}) {{", tiles, choice_.group);
+    else
+      w_.out.line("for (std::int64_t first = {0} * {2}; first < {1} * {2}; first += {2}) {{", groups.first,
+                  groups.end, choice_.group);
     w_.out.line("const std::int64_t count = sinter::min_of(std::int64_t{{{}}}, {} - first);", choice_.group,
                 tiles);
     w_.out.line("// the group's inputs, a run of tiles in a row at a time");
-    w_.out.line("for (std::int64_t t = 0; t < count;) {{");
+    const LayerWriter::Turns inputs = by_groups_ ? LayerWriter::Turns{"0", "count"} : w_.open_parts("count");
+    w_.out.line("for (std::int64_t t = {}; t < {};) {{", inputs.first, inputs.end);
     w_.out.line("const std::int64_t ty = (first + t) / {0}, tx = (first + t) % {0};", columns);
-    w_.out.line("const std::int64_t run = sinter::min_of(count - t, {} - tx);", columns);
+    w_.out.line("const std::int64_t run = sinter::min_of({} - t, {} - tx);", inputs.end, columns);
     w_.out.line("winograd_input<{}>({}, {}, {}, {}, ty * {} - {}, tx * {} - {}, run, {} + t * {}, {}, {});",
                 m, batch.is(1) ? x_ : fmt::format("{} + n * {} * {} * {}", x_, height, width, l_.in), height,
                 width, l_.in, m, w_.dim(window_.pads_begin[0]), m, w_.dim(window_.pads_begin[1]), v_, pitch_,
                 plane_, pitch_);
     w_.out.line("t += run;");
     w_.out.line("}}");
+    if (!by_groups_) w_.close_parts();
+    LayerWriter::Turns panels{"0", ""};
+    if (!by_groups_) panels = w_.open_parts(std::to_string(panel_count(panels_)));
+    sums_ = w_.scratch_of_part("s", "float", choice_.positions() * sum_plane_);
     w_.out.line(
         "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their "
         "weights");
@@ -325,8 +229,10 @@ class Writer {
     products();
     outputs(columns);
     w_.out.put("};");
-    emit_panels(w_, panels_, choice_.positions() * l_.in, weights_);
+    emit_panels(w_, panels_, choice_.positions() * l_.in, weights_, "0", panels);
+    if (!by_groups_) w_.close_parts();
     w_.out.line("}}");
+    if (by_groups_ && w_.threads > 1) w_.close_parts();
     if (!batch.is(1)) w_.out.line("}}");
   }
 
@@ -380,7 +286,7 @@ class Writer {
         epilogue_.vector(bias_.empty() ? "sum" : "add(sum, b)",
                          {batched ? "n" : "0", "(oy + i)", "(ox + j)", "oc"}, "lanes", w_.out);
     w_.out.line("store_lanes({} + (({}oy + i) * {} + ox + j) * {} + oc, {}, lanes);", y_,
-                batched ? fmt::format("n * {} + ", height) : "", width, l_.out, value);
+                batched ? fmt::format("n * {} + ", height) : "", width, w_.dim(output_pitch(n_)), value);
     w_.out.line("}});");
     w_.out.put("};");
     w_.out.line("constexpr int kFull = last.value == kLanes ? kVectors : kVectors - 1;");
@@ -398,6 +304,7 @@ class Writer {
   Panels panels_;
   Dim tiles_y_, tiles_x_;
   int64_t pitch_ = 0, plane_ = 0, sum_plane_ = 0;
+  bool by_groups_ = true;
   std::string x_, y_, v_, sums_, weights_, bias_;
 };
 
@@ -408,7 +315,7 @@ void emit(LayerWriter& w) { Writer(w, *choose(w.node, w.target)).emit(); }
 const std::vector<Kernel>& kernels_conv_winograd() {
   static const std::vector<Kernel> table = {
       {"conv_winograd", "3x3 convolution of stride 1 on channels-last floats, by Winograd's filtering",
-       accepts, emit}};
+       accepts, emit, true}};
   return table;
 }
 

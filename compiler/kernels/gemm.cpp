@@ -70,6 +70,8 @@ std::vector<float> pack_b(const Node& n, const Product& p, const Panels& panels,
   });
 }
 
+const LayerWriter::Turns kAll{"0", ""};
+
 class Writer {
  public:
   explicit Writer(LayerWriter& w)
@@ -95,7 +97,6 @@ class Writer {
     } else {
       b_ = w_.input(1);
       w_.include("sinter/pack.h");
-      packed_ = w_.scratch("packed", "float", p_.k.hi() * panels_.vectors * lanes);
     }
     if (p_.bias_packed) {
       std::vector<float> bias(static_cast<size_t>((columns + panels_.vectors * lanes) / lanes * lanes), 0.0f);
@@ -106,18 +107,35 @@ class Writer {
       c_ = broadcast(w_, w_.input(2), p_.c->type, out);
     }
     y_ = w_.output(0);
+    open_parts();
+    if (!p_.packed) packed_ = w_.scratch_of_part("packed", "float", p_.k.hi() * panels_.vectors * lanes);
     open_batches();
     panel();
     for (size_t i = 0; i < opened_; ++i) w_.out.line("}}");
+    w_.close_parts();
   }
 
  private:
+  // Parts are matrices of a batch; of one matrix, tiles of rows; where these are few, panels.
+  void open_parts() {
+    const int tile = w_.target.tile(panels_.vectors);
+    const bool batched = !flat_ && rank_ > 2;
+    by_tiles_ = !batched && p_.packed && rows_.hi() >= 2 * w_.threads * tile;
+    by_panels_ = !batched && !by_tiles_ && p_.n.is_static() && panels_.full > 0;
+    turns_ = w_.open_parts(batched           ? w_.dim(n_.outputs[0]->type.shape[0])
+                           : w_.threads == 1 ? "1"
+                           : by_tiles_       ? w_.dim(tile_count(rows_, tile))
+                           : by_panels_      ? std::to_string(panel_count(panels_))
+                                             : "1");
+  }
+
   // A loop for each batch axis of the result, unless all rows are one long column of rows.
   void open_batches() {
     const Shape& out = n_.outputs[0]->type.shape;
     if (flat_) return;
     for (size_t a = 0; a + 2 < rank_; ++a) {
-      w_.out.line("for (std::int64_t b{0} = 0; b{0} < {1}; ++b{0}) {{", a, w_.dim(out[a]));
+      w_.out.line("for (std::int64_t b{0} = {1}; b{0} < {2}; ++b{0}) {{", a, a == 0 ? turns_.first : "0",
+                  a == 0 ? turns_.end : w_.dim(out[a]));
       ++opened_;
     }
     a_ += batch_offset(n_.inputs[0]->type.shape);
@@ -195,7 +213,8 @@ class Writer {
     w_.out.line("}}");
     w_.out.line("}}");
     w_.out.put("};");
-    emit_tiles(w_, "0", w_.dim(rows_), rows_, w_.target.tile(panels_.vectors), "i", "tile(Int<{T}>(), {x});");
+    emit_tile_parts(w_, by_tiles_ ? turns_ : kAll, rows_, w_.target.tile(panels_.vectors), "i",
+                    "tile(Int<{T}>(), {x});");
     w_.out.put("};");
     call_panels();
   }
@@ -214,10 +233,21 @@ class Writer {
     const int lanes = w_.target.lanes;
     const int64_t width = int64_t{panels_.vectors} * lanes;
     if (p_.packed) {
-      emit_panels(w_, panels_, p_.k.value(), b_);
+      emit_panels(w_, panels_, p_.k.value(), b_, "0", by_panels_ ? turns_ : kAll);
       return;
     }
     if (p_.n.is_static()) {
+      if (by_panels_ && turns_.first != "0") {
+        w_.out.line("for (std::int64_t p = {}; p < {}; ++p) {{", turns_.first, turns_.end);
+        w_.out.line("{}panel(Int<{}>(), Int<{}>(), p * {}, {});",
+                    panels_.rest ? fmt::format("if (p < {}) ", panels_.full) : "", panels_.vectors, lanes,
+                    width, width);
+        if (panels_.rest)
+          w_.out.line("else panel(Int<{}>(), Int<{}>(), {}, {});", panels_.rest, panels_.tail,
+                      panels_.full * width, p_.n.value() - panels_.full * width);
+        w_.out.line("}}");
+        return;
+      }
       if (panels_.full > 0)
         w_.out.line("for (std::int64_t c = 0; c < {}; c += {}) panel(Int<{}>(), Int<{}>(), c, {});",
                     panels_.full * width, width, panels_.vectors, lanes, width);
@@ -244,7 +274,8 @@ class Writer {
   Epilogue epilogue_;
   Panels panels_;
   size_t rank_ = 0, opened_ = 0;
-  bool flat_ = false;
+  bool flat_ = false, by_tiles_ = false, by_panels_ = false;
+  LayerWriter::Turns turns_;
   Dim rows_;
   std::string a_, b_, packed_, bias_, y_, y_offset_;
   Strided c_;

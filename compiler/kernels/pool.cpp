@@ -131,7 +131,7 @@ void emit_vectors(LayerWriter& w) {
   const Shape& xs = n.inputs[0]->type.shape;
   const Shape& ys = n.outputs[0]->type.shape;
   const Dim channels = xs.back();
-  const Rows rows{w, window, xs[0], channels, channels};
+  Rows rows{w, window, xs[0], channels, output_pitch(n)};
   const bool pads = n.attributes.integer("count_include_pad", 0) != 0;
   const bool average = words.kind == Kind::kAverage, fits = windows_fit(window, pads);
   int64_t taps = 1;
@@ -148,6 +148,8 @@ void emit_vectors(LayerWriter& w) {
     w.out.line("constexpr float scale = 1.0f / {};", taps);
     w.out.blank();
   }
+  const bool parted = !rows.outermost().is(1);
+  if (parted) rows.turns = w.open_parts(w.dim(rows.outermost()));
   Rows(rows).open();
   // One output pixel: its taps [first, end) of the row lie inside.
   w.out.line(
@@ -194,6 +196,7 @@ void emit_vectors(LayerWriter& w) {
     if (end != width) w.out.line("for (; ox < {}; ++ox) {}", width, edge);
   }
   Rows(rows).close();
+  if (parted) w.close_parts();
 }
 
 // --- rows: floats with the channels outside. Along a row, first the taps of the other axes are taken
@@ -220,7 +223,12 @@ void emit_rows(LayerWriter& w) {
   w.summary(summary_of(n, window));
   const std::string x = w.input(0);
   PlainOutput output(w, DType::kF32);
-  const std::string row = w.scratch("row", "float", std::max<int64_t>(rows.width().hi(), 1));
+  // Windows that are strided: all results of stride 1 in vectors, then every stride-th of them. Vectors reach
+  // beyond the end of both rows.
+  const bool strided = rows.stride() > 1 && rows.kernel() > 1 && (!average || fits);
+  const int64_t room = std::max<int64_t>(rows.width().hi(), 1) + (strided ? 2 * w.target.lanes : 0);
+  const std::string row = w.scratch("row", "float", room);
+  const std::string slid = strided ? w.scratch("slid", "float", room) : "";
   const std::string width = w.dim(rows.width()), out_width = w.dim(rows.out_width());
   const std::string first_value = average ? "0.0f" : "-std::numeric_limits<float>::infinity()";
 
@@ -235,7 +243,7 @@ void emit_rows(LayerWriter& w) {
   w.out.line("store_lanes({} + i, acc, lanes);", row);
   w.out.line("}}");
   w.out.line(
-      "const auto pixel = [&](std::int64_t ox, std::int64_t first, std::int64_t end) "
+      "[[maybe_unused]] const auto pixel = [&](std::int64_t ox, std::int64_t first, std::int64_t end) "
       "__attribute__((always_inline)) {{");
   w.out.line("float acc = {};", first_value);
   w.out.line("for (std::int64_t kw = first; kw < end; ++kw) {{");
@@ -257,19 +265,30 @@ void emit_rows(LayerWriter& w) {
   w.out.line("std::int64_t ox = 0;");
   if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, edge);
   if (begin != end) {
-    if (rows.stride() == 1 && (!average || fits)) {
-      w.out.line("for (; ox + kLanes <= {}; ox += kLanes) {{", end);
+    // The window whose first tap is at `from` of the row, and the kLanes - 1 behind it.
+    auto windows = [&](const std::string& from, const std::string& to) {
       w.out.line("f32v acc = splat({});", first_value);
       w.out.line("for (std::int64_t kw = 0; kw < {}; ++kw) {{", rows.kernel());
       w.out.line("const f32v e = load({} + {});", row,
-                 plus(rows.position("ox"), times("kw", std::to_string(rows.dilation()))));
+                 plus(from, times("kw", std::to_string(rows.dilation()))));
       w.out.line("acc = {};", words.step("acc"));
       w.out.line("}}");
-      w.out.line("store({} + {}, {});", output.pointer(), rows.output_offset("ox"),
-                 average ? fmt::format("div(acc, splat({}.0f))", taps) : "acc");
+      w.out.line("store({}, {});", to, average ? fmt::format("div(acc, splat({}.0f))", taps) : "acc");
       w.out.line("}}");
+    };
+    if (rows.stride() == 1 && (!average || fits)) {
+      w.out.line("for (; ox + kLanes <= {}; ox += kLanes) {{", end);
+      windows(rows.position("ox"), plus(output.pointer(), rows.output_offset("ox")));
     }
-    w.out.line("for (; ox < {}; ++ox) pixel(ox, 0, {});", end, rows.kernel());
+    if (strided) {
+      w.out.line("for (std::int64_t i = {}; i <= {}; i += kLanes) {{", rows.position("ox"),
+                 rows.position("(" + end + " - 1)"));
+      windows("i", plus(slid, "i"));
+      w.out.line("for (; ox < {}; ++ox) {}[{}] = {}[{}];", end, output.pointer(), rows.output_offset("ox"),
+                 slid, rows.position("ox"));
+    } else {
+      w.out.line("for (; ox < {}; ++ox) pixel(ox, 0, {});", end, rows.kernel());
+    }
   }
   if (end != out_width) w.out.line("for (; ox < {}; ++ox) {}", out_width, edge);
   Rows(rows).close();
@@ -396,7 +415,7 @@ void emit_plain(LayerWriter& w) {
 const std::vector<Kernel>& kernels_pool() {
   static const std::vector<Kernel> table = {
       {"pool_global", "global pools, as reductions", accepts_global, emit_global},
-      {"pool", "pools on channels-last floats, vectors over channels", accepts_vectors, emit_vectors},
+      {"pool", "pools on channels-last floats, vectors over channels", accepts_vectors, emit_vectors, true},
       {"pool_rows", "maximum and average pools on floats with the channels outside, a row at a time",
        accepts_rows, emit_rows},
       {"pool_plain", "pools of any type, layout and with indices as plain loops", accepts_plain, emit_plain},

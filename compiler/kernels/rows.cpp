@@ -10,9 +10,15 @@ std::string minus(const std::string& a, const std::string& b) {
 
 void Rows::open() {
   w.include("sinter/dims.h");
-  if (!batch.is(1)) w.out.line("for (std::int64_t n = 0; n < {}; ++n) {{", w.dim(batch));
+  LayerWriter::Turns outermost = turns;
+  auto loop = [&](const std::string& v, const Dim& extent) {
+    if (outermost.end.empty()) outermost = {"0", w.dim(extent)};
+    w.out.line("for (std::int64_t {0} = {1}; {0} < {2}; ++{0}) {{", v, outermost.first, outermost.end);
+    outermost = {};
+  };
+  if (!batch.is(1)) loop("n", batch);
   for (size_t a = 0; a < last(); ++a) {
-    w.out.line("for (std::int64_t o{0} = 0; o{0} < {1}; ++o{0}) {{", a, w.dim(window.out[a]));
+    loop(fmt::format("o{}", a), window.out[a]);
     const std::string base =
         minus(times(fmt::format("o{}", a), window.strides[a]), w.dim(window.pads_begin[a]));
     const int64_t d = window.dilations[a];
@@ -44,7 +50,15 @@ void Rows::close_taps(Printer& out) const {
 }
 
 std::string Rows::input_offset(const std::string& ix) const {
-  std::string at = batch.is(1) ? "" : "n";
+  return fmt::format("{} * {}", position_from(batch.is(1) ? "" : "n", ix), w.dim(in_channels));
+}
+
+std::string Rows::planar_offset(const std::string& channel, const std::string& ix) const {
+  const std::string plane = batch.is(1) ? channel : fmt::format("(n * {} + {})", w.dim(in_channels), channel);
+  return position_from(plane, ix);
+}
+
+std::string Rows::position_from(std::string at, const std::string& ix) const {
   for (size_t a = 0; a <= last(); ++a) {
     std::string here = ix;
     if (a < last()) {
@@ -52,15 +66,17 @@ std::string Rows::input_offset(const std::string& ix) const {
       here = single ? times(fmt::format("o{}", a), window.strides[a])
                     : fmt::format("i{0} + {1}", a, times(fmt::format("k{}", a), window.dilations[a]));
     }
+    if (a == 0 && !x_base.empty()) here += " - " + x_base;
     at = at.empty() ? "(" + here + ")" : fmt::format("({} * {} + {})", at, w.dim(window.in[a]), here);
   }
-  return fmt::format("{} * {}", at, w.dim(in_channels));
+  return at;
 }
 
 std::string Rows::output_offset(const std::string& ox) const {
   std::string at = batch.is(1) ? "" : "n";
   for (size_t a = 0; a <= last(); ++a) {
-    const std::string here = a < last() ? fmt::format("o{}", a) : ox;
+    std::string here = a < last() ? fmt::format("o{}", a) : ox;
+    if (a == 0 && !y_base.empty()) here = fmt::format("({} - {})", here, y_base);
     at = at.empty() ? "(" + here + ")" : fmt::format("({} * {} + {})", at, w.dim(window.out[a]), here);
   }
   return fmt::format("{} * {}", at, w.dim(out_channels));

@@ -15,7 +15,13 @@ namespace sinter {
 struct Rows {
   LayerWriter& w;
   const Window& window;
-  Dim batch, in_channels, out_channels;  // of the whole tensors
+  // Of the whole tensors; channels are how far a pixel is from the next.
+  Dim batch, in_channels, out_channels;
+  LayerWriter::Turns turns = {};         // of the outermost loop, where it is not all of them
+  std::string x_base = {}, y_base = {};  // the first position in memory along the first axis; empty: 0
+
+  // How many turns the outermost loop has; 1 where there is none but that along the row.
+  Dim outermost() const { return !batch.is(1) ? batch : last() > 0 ? window.out[0] : Dim(1); }
 
   // Opens `for n` and a loop per outer spatial axis, with the variables n, o0, o1 … and k0_first, k0_last … .
   void open();
@@ -25,6 +31,8 @@ struct Rows {
   void close_taps(Printer& out) const;
   // C++ text: the offset (elements) of input position (n, o*stride + k*dilation - pad …, ix), channel 0.
   std::string input_offset(const std::string& ix) const;
+  // The same in a tensor [N][C][spatial ...], for channel `channel`.
+  std::string planar_offset(const std::string& channel, const std::string& ix) const;
   // The offset of output pixel (n, o0 …, ox), channel 0.
   std::string output_offset(const std::string& ox) const;
   // The number of the tap (k0, k1 …, kw) in the kernel's row-major order.
@@ -46,6 +54,10 @@ struct Rows {
   std::string last_tap(const std::string& ox) const;
   // Position of tap 0 of output ox: "ox * 2 - 1".
   std::string position(const std::string& ox) const;
+
+ private:
+  // The number of input position (…, ix) among those of the outer axes whose number is `at`.
+  std::string position_from(std::string at, const std::string& ix) const;
 };
 
 // The window of a pointwise convolution seen as one long row (all spatial axes, and the batch where

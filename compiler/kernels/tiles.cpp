@@ -6,8 +6,23 @@
 
 namespace sinter {
 
+namespace {
+
+// Cycles, up to a factor, of one value of k in a tile of `vectors` x `pixels`.
+double tile_cost(const Machine& m, double vectors, double pixels) {
+  // Sums in flight hide the latency of multiply-add: at least 8 of them.
+  if (!m.in_order) return std::max(vectors * pixels, 8.0) + 0.35 * (vectors + pixels);
+  // Loads of weights and (four at a time) of inputs take issue slots from multiply-adds; with two vectors the
+  // next weights are needed too soon after their load. Where mac_in_order does not reach, each load is whole.
+  if (vectors < 2 || pixels < 4) return vectors * pixels + 2.5 * (vectors + pixels / 4) + 4;
+  return vectors * pixels + 1.55 * (vectors + pixels / 4) + (vectors < 3 ? 2.5 : 0);
+}
+
+}  // namespace
+
 Panels panels_of(const Target& t, int64_t channels, int64_t pixels) {
   const int64_t vectors = (channels + t.lanes - 1) / t.lanes;
+  const Machine machine = machine_of(t);
   // The widest panels waste the fewest loads; but few pixels a row leave a wide machine's registers empty,
   // and a count that does not divide leaves a narrow last panel.
   int best = 1;
@@ -19,9 +34,7 @@ Panels panels_of(const Target& t, int64_t channels, int64_t pixels) {
     for (int64_t done = 0; done < vectors; done += v) {
       const double w = static_cast<double>(std::min<int64_t>(v, vectors - done));
       const double per_tile = static_cast<double>(pixels) / static_cast<double>(tiles);
-      // Sums in flight hide the latency of multiply-add: at least 8 of them.
-      const double busy = std::max(w * per_tile, 8.0);
-      cost += static_cast<double>(tiles) * (busy + 0.35 * (w + per_tile));
+      cost += static_cast<double>(tiles) * tile_cost(machine, w, per_tile);
     }
     if (cost < best_cost * 0.999) best_cost = cost, best = v;
   }
@@ -64,11 +77,51 @@ void emit_tiles(LayerWriter& w, const std::string& first, const std::string& end
              filled(call, v, size));
 }
 
+Dim tile_count(const Dim& pixels, int tile) { return ceildiv(pixels, Dim(tile)); }
+
+void emit_tile_parts(LayerWriter& w, const LayerWriter::Turns& turns, const Dim& count, int tile,
+                     const std::string& v, const std::string& call) {
+  if (turns.first == "0") return emit_tiles(w, "0", w.dim(count), count, tile, v, call);
+  w.include("sinter/dims.h");
+  w.out.line("std::int64_t {} = {} * {};", v, turns.first, tile);
+  w.out.line("const std::int64_t behind = sinter::min_of({} * {}, std::int64_t{{{}}});", turns.end, tile,
+             w.dim(count));
+  auto loop = [&](int64_t pixels) {
+    w.out.line("for (; {0} + {1} <= behind; {0} += {1}) {2}", v, pixels, filled(call, v, pixels));
+  };
+  loop(tile);
+  if (!count.is_static()) {
+    for (int64_t t = tile / 2; t >= 1; t /= 2) loop(t);
+  } else if (const int64_t rest = count.value() % tile; rest > 0) {
+    w.out.line("if ({} < behind) {}", v, filled(call, v, rest));
+  }
+}
+
+void emit_tile_range(LayerWriter& w, const std::string& first, const std::string& end, int tile,
+                     const std::string& v, const std::string& call) {
+  w.out.line("std::int64_t {} = {};", v, first);
+  for (int64_t t = tile; t >= 1; t = t > 4 ? t / 2 : t > 1 ? 1 : 0)
+    w.out.line("for (; {0} + {1} <= {2}; {0} += {1}) {3}", v, t, end, filled(call, v, t));
+}
+
+int64_t panel_count(const Panels& p) { return p.full + (p.rest ? 1 : 0); }
+
 void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::string& weights,
-                 const std::string& base) {
+                 const std::string& base, const LayerWriter::Turns& turns) {
   const int lanes = w.target.lanes;
   const int64_t width = int64_t{p.vectors} * lanes;
   const std::string plus = base == "0" ? "" : base + " + ";
+  if (turns.first != "0") {
+    w.out.line("for (std::int64_t p = {}; p < {}; ++p) {{", turns.first, turns.end);
+    const std::string condition = p.rest ? fmt::format("if (p < {}) ", p.full) : "";
+    w.out.line("{}panel(Int<{}>(), Int<{}>(), {}p * {}, {} + p * {});", condition, p.vectors, lanes, plus,
+               width, weights, k_count * width);
+    if (p.rest)
+      w.out.line("else panel(Int<{}>(), Int<{}>(), {}{}, {} + {});", p.rest, p.tail, plus, p.full * width,
+                 weights, p.full * k_count * width);
+    w.out.line("}}");
+    return;
+  }
   if (p.full > 1)
     w.out.line("for (std::int64_t p = 0; p < {}; ++p) panel(Int<{}>(), Int<{}>(), {}p * {}, {} + p * {});",
                p.full, p.vectors, lanes, plus, width, weights, k_count * width);

@@ -41,9 +41,23 @@ std::vector<float> pack_panels(const Panels& p, int lanes, int64_t channels, int
 void emit_tiles(LayerWriter& w, const std::string& first, const std::string& end, const Dim& count, int tile,
                 const std::string& variable, const std::string& call);
 
-// The lines that call `panel(Int<vectors>, Int<lanes of the last>, channel, weights)` for every panel.
+// How many tiles emit_tile_parts walks.
+Dim tile_count(const Dim& pixels, int tile);
+// The tiles [turns.first, turns.end) of `tile` pixels out of tile_count(); where that is all of them, what
+// emit_tiles writes.
+void emit_tile_parts(LayerWriter& w, const LayerWriter::Turns& turns, const Dim& count, int tile,
+                     const std::string& variable, const std::string& call);
+
+// Tiles over [first, end), whose count only the run knows: whole ones, then smaller ones.
+void emit_tile_range(LayerWriter& w, const std::string& first, const std::string& end, int tile,
+                     const std::string& variable, const std::string& call);
+
+// The lines that call `panel(Int<vectors>, Int<lanes of the last>, channel, weights)` for every panel of
+// `turns`.
 void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::string& weights,
-                 const std::string& base_channel = "0");
+                 const std::string& base_channel = "0", const LayerWriter::Turns& turns = {"0", ""});
+// How many panels there are: the turns of emit_panels.
+int64_t panel_count(const Panels&);
 
 // The word of mac.h for the target's pipeline: "mac" or "mac_in_order".
 std::string mac_word(const Target&);

@@ -5,7 +5,15 @@
 
 namespace sinter {
 
-int64_t arena_limit(const Plan& plan) { return plan.live_bytes + plan.live_bytes / 20 * 3 + (64 << 10); }
+int64_t arena_limit(const Plan& plan) {
+  int64_t threads = 0;
+  for (const Layer& l : plan.layers) {
+    int64_t sum = 0;
+    for (const Parameter& p : l.parameters) sum += p.more_parts;
+    threads = std::max(threads, sum);
+  }
+  return plan.live_bytes + plan.live_bytes / 20 * 3 + (64 << 10) + threads;
+}
 
 bool drop_winograd(Graph& g, const Plan& plan) {
   const int64_t limit = arena_limit(plan);

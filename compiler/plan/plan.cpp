@@ -4,10 +4,12 @@
 #include <functional>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "emit/code.h"
 #include "ir/error.h"
 #include "ops/op.h"
+#include "plan/strips.h"
 #include "plan/views.h"
 
 namespace sinter {
@@ -87,18 +89,29 @@ class ArenaPlanner {
     }
   }
 
+  // The layers that run in turns with layer i: their tensors live together.
+  void find_spans() {
+    for (size_t i = 0, end = 0; i < plan_.layers.size(); i = end) {
+      end = behind_strips(plan_, i);
+      for (size_t k = i; k < end; ++k) spans_.emplace_back(i, end - 1);
+    }
+  }
+
   void make_blocks() {
+    find_spans();
     blocks_.reserve(10 * plan_.layers.size() + 10);
     for (size_t i = 0; i < plan_.layers.size(); ++i) {
       const Layer& layer = plan_.layers[i];
+      const auto [begins, ends] = spans_[i];
       for (const Parameter& p : layer.parameters) {
         if (p.kind != Parameter::Kind::kOutput && p.kind != Parameter::Kind::kInput) continue;
         const Value* host = views_.host(p.value);
         if (auto it = by_value_.find(host); it != by_value_.end()) {
-          it->second->last = i;
+          it->second->last = ends;
         } else if (p.kind == Parameter::Kind::kOutput && !plan_.places.count(host)) {
           SINTER_CHECK(blocks_.size() < blocks_.capacity());
-          blocks_.push_back({host, bound_bytes(*host), i, i, -1, nullptr});
+          const int64_t bytes = layer.node->attributes.integer("strip_bytes", bound_bytes(*host));
+          blocks_.push_back({host, bytes, begins, ends, -1, nullptr});
           by_value_[host] = &blocks_.back();
         }
       }
@@ -110,7 +123,7 @@ class ArenaPlanner {
         if (p.kind == Parameter::Kind::kScratch) {
           SINTER_CHECK(blocks_.size() < blocks_.capacity());
           scratch_of_[i].push_back(blocks_.size());
-          blocks_.push_back({nullptr, p.bytes, i, i, -1, nullptr});
+          blocks_.push_back({nullptr, p.bytes, spans_[i].first, spans_[i].second, -1, nullptr});
         }
   }
 
@@ -234,6 +247,7 @@ class ArenaPlanner {
   size_t values_ = 0;
   std::map<const Value*, Block*> by_value_;
   std::vector<std::vector<size_t>> scratch_of_;
+  std::vector<std::pair<size_t, size_t>> spans_;  // by layer: first and last
 };
 
 // "/features/0/Conv" -> "features_0_Conv"
@@ -313,6 +327,7 @@ struct Planning {
   WeightStore& store;
   Names names;
   std::vector<std::string> problems;
+  int threads = 1;
 };
 
 Plan plan_graph(const Graph& g, Planning& p);
@@ -320,7 +335,9 @@ Plan plan_graph(const Graph& g, Planning& p);
 void add_layer(const Node& n, Planning& p, Plan& plan) {
   if (!n.bodies.empty()) {
     std::vector<Plan> bodies;
+    const int threads = std::exchange(p.threads, 1);
     for (const auto& b : n.bodies) bodies.push_back(plan_graph(*b, p));
+    p.threads = threads;
     if (!p.problems.empty()) return;
     plan.layers.push_back(control_layer(n, bodies, p.store, p.names.unique(function_name(n))));
     plan.bodies.push_back(std::move(bodies));
@@ -333,7 +350,7 @@ void add_layer(const Node& n, Planning& p, Plan& plan) {
       if (v) types += (types.empty() ? "" : ", ") + text(v->type);
     refuse("no code can be generated for it on ({})", types);
   }
-  LayerWriter w(n, p.target, p.store, p.names.unique(function_name(n)));
+  LayerWriter w(n, p.target, p.store, p.names.unique(function_name(n)), p.threads);
   k->emit(w);
   plan.layers.push_back(w.finish(k->name));
   plan.bodies.emplace_back();
@@ -375,8 +392,8 @@ Plan plan_graph(const Graph& g, Planning& p) {
 }  // namespace
 
 Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
-               const std::vector<std::string>& reserved) {
-  Planning p{target, store, {}, {}};
+               const std::vector<std::string>& reserved, int threads) {
+  Planning p{target, store, {}, {}, threads};
   for (const std::string& word : reserved_function_names()) p.names.reserve(word);
   for (const std::string& word : reserved) p.names.reserve(word);
   // Variables of the functions of If, Loop and Scan.

@@ -34,11 +34,19 @@ struct Plan {
   std::vector<int64_t> live_at;  // that sum while each layer runs
 };
 
-// What an arena may take: 15 % more than the live bytes, and 64 KiB.
+// What an arena may take: 15 % more than the live bytes, 64 KiB, and the scratch of threads beyond the first.
 int64_t arena_limit(const Plan&);
 // Where the arena takes more: convolutions whose Winograd scratch is the reason give it up (attribute
 // `winograd` goes). Whether any did; then the graph is to be planned again.
 bool drop_winograd(Graph&, const Plan&);
+
+// Concat along the channels of channels-last tensors: where every input is written by a kernel that can, for
+// this Concat alone, it is written straight to its channels of the result (attributes: `pitch` of the
+// writers, `in_place` of the Concat), and the Concat needs no layer.
+void place_concats(Graph&, const Target&);
+// Convolutions of pictures (up to 4 channels) that only they see with the channels last read the planes
+// themselves (attributes: `planar` of the Conv, `in_place` of the Transpose before it, which needs no layer).
+void read_planes(Graph&, const Target&);
 
 // Whether the node's output is its first input's bytes, so that it needs no layer and no memory.
 bool is_view(const Node&);
@@ -52,7 +60,9 @@ void schedule(Graph&);
 // Chooses kernels, writes the layers and lays out the arena. Refuses nodes without a kernel and Values
 // without bound.
 // `reserved`: identifiers that no layer's function may take (the bundle's own).
-Plan make_plan(const Graph&, const Target&, WeightStore&, const std::vector<std::string>& reserved = {});
+// `threads`: that the layers of the graph itself (not of bodies) may be cut for.
+Plan make_plan(const Graph&, const Target&, WeightStore&, const std::vector<std::string>& reserved = {},
+               int threads = 1);
 
 // The most bytes that a Value takes; refuses one without a bound.
 int64_t bound_bytes(const Value&);

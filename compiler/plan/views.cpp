@@ -39,6 +39,7 @@ bool is_run(const StridedRead& read, const Shape& shape) {
 // Whether a Concat's inputs lie behind each other in its output, at positions that are known when they are
 // written.
 bool is_stack(const Node& n) {
+  if (n.attributes.has("in_place")) return false;
   if (!is_op(n, "Concat") || n.epilogue || n.inputs.size() < 2) return false;
   const Shape& out = n.outputs[0]->type.shape;
   const int64_t axis = n.attributes.integer("axis", 0);
@@ -54,6 +55,12 @@ bool is_stack(const Node& n) {
   return from_caller(out) && std::all_of(n.inputs.begin(), n.inputs.end(),
                                          [](const Value* v) { return from_caller(v->type.shape); });
 }
+
+}  // namespace
+
+bool is_stacked_concat(const Node& n) { return is_stack(n); }
+
+namespace {
 
 // Values that members of a Concat come from, and the Concat they belong to: the first that reads them.
 class Membership {
@@ -99,6 +106,11 @@ Views::Views(const Graph& g) : fixed_(fixed_values(g)) {
       without_layer_.insert(n.get());
     } else if (is_op(*n, "Split") || is_op(*n, "Slice") || is_op(*n, "Gather")) {
       find_parts(*n);
+    } else if (n->attributes.has("in_place") && is_op(*n, "Transpose")) {
+      views_[n->outputs[0]] = {n->inputs[0], Dim(0), true};
+      without_layer_.insert(n.get());
+    } else if (n->attributes.has("in_place")) {
+      find_channels(*n);
     } else if (is_stack(*n)) {
       bool all = true;
       for (size_t i = 0; i < n->inputs.size(); ++i) all = all && members.is_member(*n, i);
@@ -129,6 +141,15 @@ void Views::find_members(const Node& n) {
   for (const Value* v : n.inputs) {
     views_[root_of(v)] = {n.outputs[0], at, true};
     at = at + product(v->type.shape);
+  }
+  without_layer_.insert(&n);
+}
+
+void Views::find_channels(const Node& n) {
+  Dim at(0);
+  for (const Value* v : n.inputs) {
+    views_[v] = {n.outputs[0], at, true};
+    at = at + v->type.shape.back();
   }
   without_layer_.insert(&n);
 }

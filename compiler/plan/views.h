@@ -1,9 +1,10 @@
-// Views: Values that take no memory of their own, because they are a contiguous piece of another one.
+// Views: Values that take no memory of their own, because they are a piece of another one.
 //
-// Three kinds. A Reshape (or its like) shows all of its input under another shape. A part is an output of
+// Four kinds. A Reshape (or its like) shows all of its input under another shape. A part is an output of
 // Split, Slice or Gather that is one run of its input. A member is an input of Concat that is written
 // straight to its place in the Concat's output. Parts and members exist only where the pieces are contiguous:
-// along the outermost axis that is not 1.
+// along the outermost axis that is not 1. A channel part is an input of a Concat along the last axis whose
+// writer leaves the room between its pixels that the others' channels take (plan/in_place.cpp).
 #pragma once
 #include <map>
 #include <set>
@@ -30,6 +31,7 @@ class Views {
  private:
   void find_parts(const Node&);
   void find_members(const Node&);
+  void find_channels(const Node&);
   std::map<const Value*, View> views_;
   std::set<const Node*> without_layer_;
   std::set<const Value*> fixed_;  // graph outputs and what they show: these stay where the caller wants them
@@ -38,5 +40,7 @@ class Views {
 // Gives every Concat that could be written in place by some of its inputs' layers a copy of each of the
 // others, so that it needs no layer itself.
 void separate_members(Graph&);
+// Whether the Concat's inputs lie behind each other in its output.
+bool is_stacked_concat(const Node&);
 
 }  // namespace sinter

@@ -145,6 +145,13 @@ SINTER_INLINE void mac(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_st
   mac_strided(acc, x, pixel_stride, 1, w, k);
 }
 
+// mac for a small K that is known: written out.
+template <int K, int OB, int T>
+SINTER_INLINE void mac_few(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w) {
+  SINTER_UNROLL
+  for (int i = 0; i < K; i++) detail::mac_step(acc, x + i, pixel_stride, w + i * OB * kLanes);
+}
+
 #if defined(SINTER_ISA_NEON)
 namespace detail {
 template <class F, int... I>

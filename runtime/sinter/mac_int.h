@@ -96,9 +96,22 @@ SINTER_INLINE i32v load_wide(const std::int16_t* p, int lanes) {
   for (int i = 0; i < lanes; i++) wide[i] = p[i];
   return load(static_cast<const std::int32_t*>(wide));
 }
+// acc + x * w in every lane; x and w are numbers of 16 bits.
 SINTER_INLINE i32v mac_lanes(i32v acc, i32v x, i32v w) {
 #if defined(SINTER_ISA_SCALAR)
   return add(acc, mul(x, w));
+#elif defined(SINTER_ISA_X86)
+  // A multiplication of pairs of 16 bits is one instruction where one of 32 bits is two or three; the upper
+  // half of w is the sign of a small number, and must be 0.
+  const i32v low = w & splat_int<i32v>(0xffff);
+#if defined(SINTER_ISA_AVX512)
+  const __m512i product = _mm512_madd_epi16((__m512i)x, (__m512i)low);
+#elif defined(SINTER_ISA_AVX2)
+  const __m256i product = _mm256_madd_epi16((__m256i)x, (__m256i)low);
+#else
+  const __m128i product = _mm_madd_epi16((__m128i)x, (__m128i)low);
+#endif
+  return (i32v)((u32v)acc + (u32v)product);
 #else
   return (i32v)((u32v)acc + (u32v)x * (u32v)w);
 #endif

@@ -34,9 +34,10 @@ SINTER_INLINE void pack_panel(const float* b, std::ptrdiff_t row_stride, std::pt
         SINTER_UNROLL
         for (int l = 0; l < kLanes; l++) store(panel + (i + l) * kWidth + done, block[l]);
       }
+      const float* const column = b + done * column_stride;
       for (; i < k; i++)
         for (std::ptrdiff_t l = 0; l < kLanes; l++)
-          panel[i * kWidth + done + l] = b[i + (done + l) * column_stride];
+          panel[i * kWidth + done + l] = column[i + l * column_stride];
     }
   }
   for (std::ptrdiff_t i = 0; i < k; i++) {

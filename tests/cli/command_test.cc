@@ -39,7 +39,7 @@ TEST_F(Command, WrongUsage) {
   expect({"compile", m, "-o", out, "--dim", "N"}, 2, "NAME=4");
   expect({"compile", m, "-o", out, "--dim", "N=x"}, 2, "\"x\" is no whole number");
   expect({"compile", m, "-o", out, "--dim", "N=9..3"}, 2, "no range");
-  expect({"compile", m, "-o", out, "--threads", "2"}, 2, "--threads");
+  expect({"compile", m, "-o", out, "--threads", "0"}, 2, "--threads");
   expect({"compile", m, "-o", out, "--weights", "lost"}, 2, "weights");
   expect({"compile", m, "-o", out, "--max-ram", "much"}, 2, "--max-ram");
   expect({"compile", m, "-o", out, "--name", "a b"}, 2, "a_b would be");

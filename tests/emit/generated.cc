@@ -15,6 +15,7 @@
 #include "emit/bundle.h"
 #include "emit/code.h"
 #include "ops/op.h"
+#include "plan/strips.h"
 
 namespace sinter {
 namespace {
@@ -280,7 +281,7 @@ int64_t take(std::istream& f) {
 }
 
 // The driver's function for one model: all its data sets.
-std::string driver_case(const Graph& g, const std::string& id, size_t data_sets) {
+std::string driver_case(const Graph& g, const std::string& id, size_t data_sets, bool threads) {
   Printer p;
   p.line("[[maybe_unused]] void run_{}(Files& f) {{", id);
   p.line("for (int set = 0; set < {}; ++set) {{", data_sets);
@@ -307,8 +308,19 @@ std::string driver_case(const Graph& g, const std::string& id, size_t data_sets)
     p.line("out.{0} = static_cast<decltype(out.{0})>(static_cast<void*>(y{1}.data()));", m.name, i);
   }
   p.line("Guarded arena({}_ARENA_BYTES, 0);", upper(id));
-  p.line("f.put({}_run(&in, &out, arena.data()));", id);
   std::string intact = "arena.intact()";
+  if (threads) {
+    p.line("static sinter::ThreadPool pool({}_THREADS);", upper(id));
+    // What a run leaves alone must be the same before both.
+    for (size_t i = 0; i < outs.size(); ++i) p.line("std::memset(y{0}.data(), 0x5a, y{0}.size);", i);
+    p.line("{}_run(&in, &out, arena.data(), nullptr);", id);
+    for (size_t i = 0; i < outs.size(); ++i) {
+      p.line("const std::vector<unsigned char> alone{0}(y{0}.data(), y{0}.data() + y{0}.size);", i);
+      p.line("std::memset(y{0}.data(), 0x5a, y{0}.size);", i);
+      intact += fmt::format(" && std::equal(alone{0}.begin(), alone{0}.end(), y{0}.data())", i);
+    }
+  }
+  p.line("f.put({}_run(&in, &out, arena.data(){}));", id, threads ? ", pool.pool()" : "");
   for (size_t i = 0; i < ins.size(); ++i) intact += fmt::format(" && x{0}.bytes->intact() && same(x{0})", i);
   for (size_t i = 0; i < outs.size(); ++i) intact += fmt::format(" && y{}.intact()", i);
   p.line("f.put({} ? 1 : 0);", intact);
@@ -328,8 +340,8 @@ std::string driver_case(const Graph& g, const std::string& id, size_t data_sets)
   return p.text();
 }
 
-std::string driver_text(const std::vector<std::string>& ids, const std::string& cases) {
-  std::string s;
+std::string driver_text(const std::vector<std::string>& ids, const std::string& cases, bool threads) {
+  std::string s = threads ? "#include <algorithm>\n#include \"sinter/thread_pool.h\"\n" : "";
   for (const std::string& id : ids) s += fmt::format("#include \"{}.h\"\n", id);
   s += kDriverHead + cases;
   s += "}  // namespace\n\nint main(int argc, char** argv) {\n  if (argc != 4) return 2;\n  Files f;\n"
@@ -441,14 +453,18 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
     if (units.back().size() >= o.together) units.emplace_back(), taken.clear();
     try {
       separate_outputs(*graphs[i]);
+      place_concats(*graphs[i], target);
+      read_planes(*graphs[i], target);
+      if (o.threads == 1) make_strips(*graphs[i], target, o.cache);
       WeightStore store;
-      const Plan plan = make_plan(*graphs[i], target, store, taken);
+      const Plan plan = make_plan(*graphs[i], target, store, taken, o.threads);
       take_functions(plan, taken);
       BundleOptions b;
       b.name = id;
       b.model_file = "test.onnx";
       b.model_hash = std::string(64, '0');
       b.command = "test.onnx";
+      b.threads = o.threads;
       write_bundle(make_bundle(*graphs[i], plan, target, store, b), folder.path);
     } catch (const Refusal& r) {
       for (const std::string& p : r.problems)
@@ -483,7 +499,8 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
   for (const std::vector<size_t>& unit : good) {
     objects.push_back(unit_name(unit));
     for (size_t i : unit) ids.push_back(fmt::format("m{}", i));
-    for (size_t i : unit) cases += driver_case(*graphs[i], fmt::format("m{}", i), models_[i].data.size());
+    for (size_t i : unit)
+      cases += driver_case(*graphs[i], fmt::format("m{}", i), models_[i].data.size(), o.threads > 1);
   }
   auto finish = [&] {
     for (Result& r : results)
@@ -495,7 +512,7 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
   };
   if (!o.run || ids.empty()) return finish();
 
-  std::ofstream(folder.path / "driver.cpp") << driver_text(ids, cases);
+  std::ofstream(folder.path / "driver.cpp") << driver_text(ids, cases, o.threads > 1);
   std::string link = c.command + " driver.cpp";
   for (const std::string& object : objects) link += fmt::format(" {0}.o {0}_weights.o", object);
   const int linked = run_all(folder.path, {link + " -o driver > driver.log 2>&1"})[0];

@@ -37,6 +37,9 @@ struct BuildOptions {
   std::string flags = "-O1";
   bool warnings_as_errors = true;
   bool run = true;  // else only compiled and its objects checked
+  // More than 1: each model runs alone and on a pool, and the results must be the same bits.
+  int threads = 1;
+  int64_t cache = 0;  // bytes of cache that strips are made for; 0: the target's
   // Models per translation unit; what is wrong in a unit of several is found by compiling its models alone.
   size_t together = 1;
 };

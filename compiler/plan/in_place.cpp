@@ -1,0 +1,83 @@
+// What convolutions and pools read and write where it is, instead of having it moved: Concat along channels,
+// written in place by those that compute its inputs; planes of a picture, read by the first convolution.
+#include <algorithm>
+
+#include "ops/op.h"
+#include "ops/window.h"
+#include "plan/plan.h"
+#include "plan/views.h"
+
+namespace sinter {
+namespace {
+
+bool is_output(const Graph& g, const Value* v) {
+  return std::find(g.outputs.begin(), g.outputs.end(), v) != g.outputs.end();
+}
+
+// Whether `v` is made for its one user by a kernel that can write it in steps of more channels than it has.
+bool can_be_part(const Graph& g, const Value* v, const Target& target) {
+  const Node* n = v->producer;
+  if (!n || v->users.size() != 1 || is_output(g, v) || !v->elements.empty()) return false;
+  if (n->outputs.size() != 1 || n->attributes.integer("channels_last", 0) != 1) return false;
+  if (!v->type.shape.back().is_static()) return false;
+  const Kernel* k = find_kernel(*n, target);
+  return k && k->pitched;
+}
+
+bool joins_channels(const Node& n) {
+  if (n.op->domain[0] != 0 || std::string_view(n.op->name) != "Concat" || n.epilogue) return false;
+  const Shape& out = n.outputs[0]->type.shape;
+  const int64_t axis = n.attributes.integer("axis", 0), rank = static_cast<int64_t>(out.size());
+  if (n.inputs.size() < 2 || rank < 3 || (axis < 0 ? axis + rank : axis) != rank - 1) return false;
+  for (const Value* v : n.inputs)
+    for (size_t d = 0; d + 1 < out.size(); ++d)
+      if (!(v->type.shape[d] == out[d])) return false;
+  return out.back().is_static() && !is_stacked_concat(n);
+}
+
+// A Transpose from [N][C][spatial ...] to [N][spatial ...][C].
+bool puts_channels_last(const Node& n) {
+  if (n.op->domain[0] != 0 || std::string_view(n.op->name) != "Transpose" || n.epilogue) return false;
+  const auto perm = n.attributes.integers("perm");
+  if (perm.size() < 3 || perm[0] != 0 || perm.back() != 1) return false;
+  for (size_t a = 1; a + 1 < perm.size(); ++a)
+    if (perm[a] != static_cast<int64_t>(a) + 1) return false;
+  return true;
+}
+
+// Words of NEON multiply by four neighbouring channels; the others broadcast one element at a time, wherever
+// it is.
+bool can_read_planes(const Node& n, const Target& target) {
+  if (target.aarch64 || n.op->domain[0] != 0 || std::string_view(n.op->name) != "Conv") return false;
+  const Value* x = n.inputs[0];
+  if (!x->producer || x->users.size() != 1 || !puts_channels_last(*x->producer)) return false;
+  const Dim& channels = x->type.shape.back();
+  if (!channels.is_static() || channels.value() > 4 || n.attributes.integer("group", 1) != 1) return false;
+  const Kernel* k = find_kernel(n, target);
+  if (!k || std::string_view(k->name) != "conv_direct") return false;
+  const Window w = window_of(n);
+  return w.kernel.back() > 1 && w.dilations.back() == 1;
+}
+
+}  // namespace
+
+void read_planes(Graph& g, const Target& target) {
+  for (const auto& n : g.nodes) {
+    if (!can_read_planes(*n, target) || is_output(g, n->inputs[0])) continue;
+    n->attributes.set("planar", int64_t{1});
+    n->inputs[0]->producer->attributes.set("in_place", int64_t{1});
+  }
+}
+
+void place_concats(Graph& g, const Target& target) {
+  for (const auto& n : g.nodes) {
+    if (!joins_channels(*n)) continue;
+    bool all = true;
+    for (const Value* v : n->inputs) all = all && can_be_part(g, v, target);
+    if (!all) continue;
+    n->attributes.set("in_place", int64_t{1});
+    for (Value* v : n->inputs) v->producer->attributes.set("pitch", n->outputs[0]->type.shape.back().value());
+  }
+}
+
+}  // namespace sinter

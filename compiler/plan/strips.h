@@ -1,0 +1,29 @@
+// Strips: convolutions behind each other that run together, a few rows of the last one's result at a time, so
+// that what is between them stays in the cache and takes the memory of a few rows only.
+//
+// A group is two or three layers next to each other in the plan, one of them depthwise (the blocks of the
+// MobileNets): each but the last is read by the next one alone. Attributes of its nodes: `strip`, the group's
+// number; `strip_in`, `strip_out`, where input or output is such a buffer of rows; `strip_bytes`, its size;
+// `strip_rows` of the last one, the rows of its result a turn. Nothing is computed twice: rows of a buffer
+// that the next turn needs again (under a 3x3 kernel: two) move to its beginning.
+#pragma once
+#include "plan/plan.h"
+
+namespace sinter {
+
+// Finds groups that are worth it: what is between would not stay in `cache` bytes; 0: the target's
+// second-level cache.
+void make_strips(Graph&, const Target&, int64_t cache = 0);
+
+// The layer behind the group that begins with `layer`; layer + 1 where none does.
+size_t behind_strips(const Plan&, size_t layer);
+// The first spatial axis of a layer.
+struct RowAxis {
+  int64_t kernel, stride, dilation, pad, in, out;
+  int64_t span() const { return (kernel - 1) * dilation + 1; }
+  bool keeps_rows() const { return kernel == 1 && stride == 1 && pad == 0; }  // output row i is input row i
+};
+RowAxis row_axis(const Node&);
+int64_t row_bytes(const Value&);  // of one row of a picture [1][H][W][C]
+
+}  // namespace sinter

@@ -1,0 +1,148 @@
+// What layers read and write where it is: strips of rows, Concat along channels, planes of a picture.
+#include "plan/strips.h"
+
+#include <gtest/gtest.h>
+
+#include "emit/sheet.h"
+
+namespace sinter {
+namespace {
+
+// A chain of convolutions on channels-last floats.
+struct Chain {
+  std::unique_ptr<Graph> g = std::make_unique<Graph>();
+  unsigned seed = 1;
+
+  Value* input(Shape shape) {
+    Value* v = g->add_value("x", {DType::kF32, std::move(shape)});
+    g->inputs.push_back(v);
+    return v;
+  }
+  Value* node(const char* op, const std::vector<Value*>& in, const AttributeList& attributes) {
+    Value* out = g->add_value(op, {});
+    Node* n = g->add_node(find_op("", op), op, in, {out});
+    for (const auto& [key, value] : attributes) n->attributes.set(key, value);
+    infer(*g, *n);
+    return out;
+  }
+  Value* conv(Value* x, int64_t out, int64_t kernel, int64_t stride, int64_t pad, bool depthwise = false) {
+    const int64_t in = x->type.shape.back().value();
+    Value* w =
+        g->add_constant("w", random_constant(DType::kF32, {out, depthwise ? 1 : in, kernel, kernel}, seed++));
+    Value* b = g->add_constant("b", random_constant(DType::kF32, {out}, seed++));
+    return node("Conv", {x, w, b},
+                {{"channels_last", int64_t{1}},
+                 {"pads", Ints{pad, pad, pad, pad}},
+                 {"strides", Ints{stride, stride}},
+                 {"group", depthwise ? in : int64_t{1}}});
+  }
+  // acc + v, where the last node's result is made.
+  void add_residual(Value* v) {
+    Node* n = g->nodes.back().get();
+    const int own = static_cast<int>(n->inputs.size());
+    g->set_input(n, n->inputs.size(), v);
+    n->anchor_inputs = static_cast<size_t>(own);
+    n->epilogue = Expr::call("add", {Expr::accumulator(DType::kF32), Expr::input(own, DType::kF32)});
+    infer(*g, *n);
+  }
+  void into(GeneratedBatch& batch, const std::string& name, Value* result) {
+    g->outputs.push_back(result);
+    DataSet d;
+    std::mt19937 random(5);
+    for (const Value* v : g->inputs) {
+      std::vector<int64_t> dims;
+      for (const Dim& e : v->type.shape) dims.push_back(e.value());
+      Tensor t(v->type.dtype, dims);
+      random_fill(t, random);
+      d.inputs.push_back(std::move(t));
+    }
+    batch.add(name, std::move(g), {d});
+  }
+};
+
+Shape picture(int64_t h, int64_t w, int64_t c) { return {Dim(1), Dim(h), Dim(w), Dim(c)}; }
+
+constexpr int64_t kCache = 24 << 10;
+
+// Blocks whose heights are no multiple of a strip, with strides, kernels of 3 and 5, residuals.
+void add_blocks(GeneratedBatch& batch) {
+  struct Block {
+    int64_t height, width, in, wide, out, kernel, stride, pad;
+  };
+  const Block blocks[] = {{23, 19, 8, 20, 8, 3, 1, 1},  {24, 18, 6, 24, 12, 3, 2, 1},
+                          {31, 9, 8, 32, 5, 5, 1, 2},   {29, 14, 5, 18, 9, 5, 2, 2},
+                          {40, 17, 4, 16, 4, 3, 1, 0},  {37, 12, 8, 21, 8, 3, 2, 0},
+                          {33, 21, 16, 16, 32, 3, 3, 1}};
+  for (const Block& b : blocks) {
+    Chain c;
+    Value* x = c.input(picture(b.height, b.width, b.in));
+    Value* y =
+        c.conv(c.conv(c.conv(x, b.wide, 1, 1, 0), b.wide, b.kernel, b.stride, b.pad, true), b.out, 1, 1, 0);
+    if (b.stride == 1 && b.in == b.out && b.pad * 2 + 1 == b.kernel) c.add_residual(x);
+    auto planned = c.g->clone();
+    make_strips(*planned, target("avx512"), kCache);
+    EXPECT_EQ(planned->nodes.back()->attributes.integer("strip", -1), 0) << b.height << " x " << b.width;
+    c.into(batch, "block", y);
+  }
+}
+
+// Two layers: a first convolution and a depthwise one; a depthwise one and a pointwise one.
+void add_pairs(GeneratedBatch& batch) {
+  Chain first;
+  Value* x = first.input(picture(47, 35, 3));
+  first.into(batch, "first_depthwise", first.conv(first.conv(x, 16, 3, 2, 1), 16, 3, 1, 1, true));
+  Chain pair;
+  x = pair.input(picture(30, 21, 20));
+  pair.into(batch, "depthwise_pointwise", pair.conv(pair.conv(x, 20, 3, 1, 1, true), 24, 1, 1, 0));
+}
+
+void add_concats(GeneratedBatch& batch, const char* target_name) {
+  Chain c;
+  Value* x = c.input(picture(13, 11, 24));
+  Value* a = c.conv(x, 10, 1, 1, 0);
+  Value* b = c.conv(x, 33, 3, 1, 1);
+  Value* d = c.conv(x, 24, 3, 1, 1, true);
+  Value* p =
+      c.node("MaxPool", {x},
+             {{"channels_last", int64_t{1}}, {"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}});
+  Value* all = c.node("Concat", {a, b, d, p}, {{"axis", int64_t{-1}}});
+  Value* y = c.conv(all, 8, 1, 1, 0);
+  auto planned = c.g->clone();
+  place_concats(*planned, target(target_name));
+  WeightStore store;
+  EXPECT_EQ(make_plan(*planned, target(target_name), store).layers.size(), 5u);
+  c.into(batch, "concat", y);
+}
+
+void add_planes(GeneratedBatch& batch) {
+  for (const int64_t kernel : {3, 5, 11}) {
+    Chain c;
+    Value* x = c.input({Dim(1), Dim(3), Dim(19), Dim(23)});
+    Value* t = c.node("Transpose", {x}, {{"perm", Ints{0, 2, 3, 1}}});
+    Value* y = c.conv(t, 20, kernel, 2, kernel / 2);
+    auto planned = c.g->clone();
+    read_planes(*planned, target("avx512"));
+    EXPECT_TRUE(planned->nodes.back()->attributes.has("planar"));
+    c.into(batch, "planes", y);
+  }
+}
+
+void run(const char* name, BuildOptions options = {}) {
+  GeneratedBatch batch;
+  add_blocks(batch);
+  add_pairs(batch);
+  add_concats(batch, name);
+  add_planes(batch);
+  options.cache = kCache;
+  expect_good(batch.run(target(name), options), name);
+}
+
+TEST(InPlace, Avx512) { run("avx512", {.flags = "-O2"}); }
+TEST(InPlace, Avx2) { run("avx2"); }
+TEST(InPlace, Scalar) { run("scalar"); }
+TEST(InPlace, CortexA53) { run("cortex-a53", {.flags = "-O2"}); }
+TEST(InPlace, Sanitizers) { run("host", {.sanitize = true}); }
+TEST(InPlace, Clang) { run("host", {.clang = true}); }
+
+}  // namespace
+}  // namespace sinter

@@ -1,0 +1,59 @@
+// Layers cut into parts: the same bits with a pool and without, for any number of threads.
+#include <gtest/gtest.h>
+
+#include "emit/sheet.h"
+
+namespace sinter {
+namespace {
+
+// A convolution [n, size, size, in] -> out channels that is worth several threads.
+Node* add_conv(Sheet& s, const Dim& n, int64_t size, int64_t in, int64_t out, int64_t kernel,
+               int64_t stride = 1, int64_t group = 1) {
+  const int64_t p = kernel / 2;
+  return s.add("Conv",
+               {floats({n, Dim(size), Dim(size), Dim(in)}),
+                constant(random_constant(DType::kF32, {out, in / group, kernel, kernel})),
+                constant(random_constant(DType::kF32, {out}))},
+               {{"channels_last", int64_t{1}},
+                {"pads", Ints{p, p, p, p}},
+                {"strides", Ints{stride, stride}},
+                {"group", group}});
+}
+
+void run(const char* name, int threads, BuildOptions options = {}) {
+  GeneratedBatch batch;
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 3);
+  add_conv(s, Dim(1), 31, 24, 40, 3, 2);      // rows
+  add_conv(s, n, 20, 24, 40, 3);              // pictures
+  add_conv(s, Dim(1), 21, 40, 33, 1);         // tiles of one long row
+  add_conv(s, Dim(1), 3, 256, 320, 1);        // panels
+  add_conv(s, Dim(1), 40, 48, 48, 3, 1, 48);  // depthwise
+  add_conv(s, n, 40, 48, 48, 5, 2, 48);
+  add_conv(s, Dim(1), 18, 32, 64, 3, 1, 2);                                    // groups
+  add_conv(s, Dim(1), 45, 32, 32, 3)->attributes.set("winograd", int64_t{4});  // groups of tiles
+  add_conv(s, Dim(1), 8, 96, 160, 3)->attributes.set("winograd", int64_t{2});  // panels
+  add_conv(s, n, 24, 32, 48, 3)->attributes.set("winograd", int64_t{4});
+  s.add("MaxPool", {floats({Dim(1), Dim(40), Dim(40), Dim(64)})},
+        {{"channels_last", int64_t{1}}, {"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}});
+  const Arg weights = constant(random_constant(DType::kF32, {160, 200}));
+  s.add("MatMul", {floats({Dim(70), Dim(160)}), weights});
+  s.add("MatMul", {floats({n, Dim(23), Dim(160)}), weights});
+  s.add("MatMul", {floats({Dim(1), Dim(1024)}), constant(random_constant(DType::kF32, {1024, 300}))});
+  s.add("MatMul", {floats({Dim(4), Dim(50), Dim(40)}), floats({Dim(4), Dim(40), Dim(60)})});
+  s.add("MatMul", {floats({Dim(60), Dim(80)}), floats({Dim(80), Dim(150)})});
+  s.add("Gelu", {floats({Dim(1), Dim(200007)})});
+  s.add("Mul", {floats({Dim(210), Dim(31), Dim(70)}), floats({Dim(210), Dim(1), Dim(70)})});
+  s.into(batch, "threads", {{{"N", 1}}, {{"N", 3}}}, {1e-4, 2e-5});
+  options.threads = threads;
+  expect_good(batch.run(target(name), options), name);
+}
+
+TEST(Threads, Two) { run("host", 2, {.flags = "-O2"}); }
+TEST(Threads, Three) { run("avx2", 3); }
+TEST(Threads, CortexA72) { run("cortex-a72", 4, {.flags = "-O2"}); }
+TEST(Threads, Sanitizers) { run("host", 2, {.sanitize = true}); }
+TEST(Threads, Clang) { run("host", 2, {.clang = true}); }
+
+}  // namespace
+}  // namespace sinter
