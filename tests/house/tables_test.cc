@@ -50,7 +50,7 @@ void expect_listed(const std::string& folder, const std::vector<std::string>& ta
 TEST(Tables, EveryFileOfOps) {
   const std::string def = read(top() / "compiler/ops/ops.def");
   expect_listed("compiler/ops", all_matches(def, "^OPS\\((\\w+)\\)"), "std::vector<Op>& ops_", "()",
-                {"ops", "infer", "evaluate"});
+                {"ops", "infer", "evaluate", "append", "ranges"});
 }
 
 TEST(Tables, EveryFileOfKernels) {
