@@ -112,6 +112,16 @@ class Importer {
   std::vector<Value*> split_to_sequence(Scope& scope, const Draft& draft);
   Value* piece(Scope& scope, const Draft& draft, const std::string& op, std::vector<Value*> inputs);
 
+  // stacked.cpp
+  bool expand_stacked(Scope& scope, const Draft& draft);
+  bool expand_growing(const Draft& draft);
+  bool expand_map(Scope& scope, const Draft& draft);
+  void join_stacked(Scope& scope, const Draft& draft, Value* rows);
+  void mark_growing(const Draft& draft, const Graph& body);
+  void stack_carried(Scope& scope, Draft& draft, Graph& body);
+  Value* step(Scope& scope, const Draft& draft, const std::string& op, std::vector<Value*> inputs,
+              const Attributes& attributes = {}, Value* out = nullptr);
+
   // flex_attention.cpp
   void expand_flex_attention(Scope& scope, Rewrite& rewrite);
   Value* inline_modifier(Scope& scope, const onnx::GraphProto& graph, Value* input);
@@ -145,6 +155,12 @@ class Importer {
   std::vector<std::pair<Shape, Shape>> typed_;  // inferred, declared: for learn()
   // What stands for a sequence: a Value without type or producer, and the elements.
   std::map<const Value*, std::vector<Value*>> sequences_;
+  std::map<const Value*, Value*> stacked_;  // sequences that a Loop made: a tensor of their elements as rows
+  struct Growing {
+    const Value* from = nullptr;  // the body's input
+    std::vector<Value*> rows;     // inserted in this iteration
+  };
+  std::map<const Value*, Growing> growing_;  // sequences that a Loop carries, inside its body
   std::set<const Value*> empty_;  // what stands for an empty optional: a Value without type or producer
   std::set<const Value*> maps_;   // outputs of ZipMap: tensors where the model declares maps
   int64_t node_count_ = 0;

@@ -77,9 +77,10 @@ std::unique_ptr<Graph> Importer::run() {
   if (problem_count_ > problems_.size())
     problems_.push_back(fmt::format("and {} more problems", problem_count_ - problems_.size()));
   if (!problems_.empty()) throw Refusal(std::move(problems_));
-  if (!sequences_.empty() || !empty_.empty())
-    remove_placeholders(*graph_,
-                        [&](const Value* v) { return sequences_.count(v) != 0 || empty_.count(v) != 0; });
+  if (!sequences_.empty() || !empty_.empty() || !stacked_.empty())
+    remove_placeholders(*graph_, [&](const Value* v) {
+      return sequences_.count(v) != 0 || empty_.count(v) != 0 || stacked_.count(v) != 0;
+    });
   graph_->verify();
   return std::move(graph_);
 }
@@ -287,7 +288,8 @@ void Importer::add_outputs(Scope& scope) {
     try {
       Value* v = lookup(scope, o.name());
       SINTER_CHECK(v, "a null value in the main graph");
-      if (sequences_.count(v) || empty_.count(v)) refuse("sequences and empty optionals are not supported");
+      if (sequences_.count(v) || stacked_.count(v) || empty_.count(v))
+        refuse("sequences and empty optionals are not supported");
       check_output(o, *v);
       graph_->outputs.push_back(v);
     } catch (const Refusal& r) {

@@ -291,6 +291,7 @@ void Importer::emit(Scope& scope, Draft& d) {
   }
   std::vector<std::unique_ptr<Graph>> bodies;
   for (const auto& [name, body] : d.graphs) bodies.push_back(import_body(scope, *body, d));
+  if (d.op == "Loop" && d.domain.empty() && !bodies.empty()) stack_carried(scope, d, *bodies[0]);
   const Op* op = op_for(d);
   if (d.domain.empty() && (d.op == "If" || d.op == "Loop" || d.op == "Scan") && !bodies.empty()) {
     const size_t count = bodies[0]->outputs.size() - (d.op == "Loop" && !bodies[0]->outputs.empty() ? 1 : 0);
@@ -514,6 +515,7 @@ std::unique_ptr<Graph> Importer::import_body(Scope& outer, const GraphProto& pro
       refuse("its body has no proper name for input {}", i);
     body->inputs.push_back(v);
   }
+  mark_growing(d, *body);
   std::vector<std::string> wanted;
   for (const auto& o : proto.output()) wanted.push_back(o.name());
   ++speculative_;

@@ -2,8 +2,8 @@
 //
 // Exporters use them to take tensors apart and put them together (unbind, chunk, stack), with positions and
 // counts that are known. So SplitToSequence becomes Split, SequenceAt picks a Value, ConcatFromSequence
-// becomes Concat. Sequences as inputs, outputs or carried by a loop, and positions only known at run time,
-// are refused.
+// becomes Concat. Sequences that a Loop makes are in stacked.cpp. Sequences as inputs and outputs of the
+// model, and positions only known at run time, are refused.
 #include <algorithm>
 
 #include "import/importer.h"
@@ -117,10 +117,12 @@ bool Importer::expand_optional(Scope& scope, const Draft& d) {
 bool Importer::expand_sequence(Scope& scope, const Draft& d) {
   if (!d.domain.empty()) {  // no operator of another domain takes one
     for (const Value* v : d.inputs)
-      if (v && (sequences_.count(v) || empty_.count(v))) refuse("a sequence as this input is not supported");
+      if (v && (sequences_.count(v) || stacked_.count(v) || growing_.count(v) || empty_.count(v)))
+        refuse("a sequence as this input is not supported");
     return false;
   }
-  if (expand_optional(scope, d)) return true;
+  if (expand_optional(scope, d) || expand_map(scope, d)) return true;
+  if (expand_growing(d) || expand_stacked(scope, d)) return true;
   for (const Value* v : d.inputs)
     if (v && empty_.count(v)) refuse("an empty optional as this input is not supported");
   const Value* first = d.input(0);
@@ -141,8 +143,11 @@ bool Importer::expand_sequence(Scope& scope, const Draft& d) {
     if (problem_count_ == 0) refuse("its input is no sequence");
     return true;  // most likely what should have made it was refused
   } else if (!list) {
-    for (const Value* v : d.inputs)
-      if (v && sequences_.count(v)) refuse("a sequence as this input is not supported");
+    for (size_t i = 0; i < d.inputs.size(); ++i) {
+      const bool carried = d.op == "Loop" && i >= 2;  // see stacked.cpp
+      if (d.inputs[i] && sequences_.count(d.inputs[i]) && !carried)
+        refuse("a sequence as this input is not supported");
+    }
     return false;
   } else if (d.op == "Identity") {
     sequences_[out] = std::vector<Value*>(*list);

@@ -184,7 +184,9 @@ class ArenaPlanner {
     };
     std::vector<int64_t> best;
     plan_.arena_bytes = INT64_MAX;
+    constexpr size_t kMany = 4000;  // each order takes time by the square of the blocks
     for (const auto& before : orders) {
+      if (!best.empty() && blocks.size() > kMany) break;
       std::vector<Block*> order = blocks;
       std::stable_sort(order.begin(), order.end(), before);
       const int64_t bytes = place(order);

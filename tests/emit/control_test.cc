@@ -232,6 +232,26 @@ std::vector<Net> nets() {
         {{floats({3, 2}), numbers({}, {0, 2})}},
         {{floats({3, 2}), numbers({1, NAN}, {1, 2})}}},
        {{"N", 0, 5, 1}}},
+      {"appended_sequences",  // stacked in the Loop; then concatenated, stacked elsewhere, counted
+       R"((float[2,3] x, int64 n) => (float[A,3] y, float[2,3,B] z, int64 k, float[2,3] last) {
+         c = Constant<value = bool {1}>()  none_yet = SequenceEmpty()
+         last, s = Loop (n, c, x, none_yet) <body = b (int64 i, bool ci, float[2,3] t, float[2,3] l)
+             => (bool co, float[2,3] u, float[2,3] m) {
+           u = Add(t, x)  e = Exp(u)  m = SequenceInsert(l, e)  co = Identity(ci) }>
+         y = ConcatFromSequence<axis = 0>(s)  z = ConcatFromSequence<axis = -1, new_axis = 1>(s)
+         k = SequenceLength(s) })",
+       {{{floats({2, 3}), number(0)}},
+        {{floats({2, 3}), number(1)}},
+        {{floats({2, 3}), number(4)}},
+        {{floats({2, 3}), number(5)}, 6}},
+       {{"s@0", 1, 4, 1}}},
+      {"mapped_sequences",
+       R"((float[2,3] x, float[2,1] u) => (float[2,3] y) {
+         s = SplitToSequence<axis = 1>(x)
+         t = SequenceMap (s, u) <body = b (float[2,1] e, float[2,1] k) => (float[2,1] f) {
+           g = Mul(e, k)  f = Tanh(g) }>
+         y = ConcatFromSequence<axis = 1>(t) })",
+       {{{floats({2, 3}), floats({2, 1})}}}},
       {"squeezed_or_not",  // a shape chooses between two ranks: the first branch is meant
        R"((float[N,3] x) => (float[3] y) {
          shape = Shape(x)  zero = Constant<value = int64 {0}>()  one = Constant<value = int64 {1}>()

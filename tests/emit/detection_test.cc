@@ -88,6 +88,28 @@ TEST(DetectionKernels, RoiAlignAndMaxRoiPool) {
   check(batch);
 }
 
+TEST(DetectionKernels, RoiAlignOfChannelsLastAndIntoRows) {
+  GeneratedBatch batch;
+  Sheet s;
+  const Dim n = s.symbol("N", 0, 9), h = s.symbol("H", 0, 11);
+  for (const char* mode : {"avg", "max"})
+    for (int64_t ratio : {0, 2, 5})
+      for (const bool last : {true, false}) {
+        const auto image = last ? floats({2, h, 9, 70}) : floats({2, 70, h, 9});
+        const auto data = last ? floats({5, 3, 2, 70}) : floats({5, 70, 3, 2});
+        const AttributeList a = {{"mode", std::string(mode)},
+                         {"sampling_ratio", ratio},
+                         {"output_height", int64_t{3}},
+                         {"output_width", int64_t{2}},
+                         {"channels_last", int64_t{last}}};
+        const auto regions = floats({n, 4}, corners), of = values(DType::kI64, {n}, exactly({0, 1}));
+        if (last) s.add("RoiAlign", {image, regions, of}, a);
+        s.add("roi_rows", {data, values(DType::kI64, {n}, exactly({4, -5, 2})), image, regions, of}, a);
+      }
+  s.into(batch, "rows", {{{"N", 0}, {"H", 1}}, {{"N", 1}, {"H", 0}}, {{"N", 9}, {"H", 11}}});
+  check(batch);
+}
+
 TEST(DetectionKernels, RefusesImagesThatDoNotExist) {
   GeneratedBatch batch;
   for (int64_t image : {int64_t{-1}, int64_t{2}, INT64_MIN}) {
