@@ -28,6 +28,8 @@ bool accepts(const Node& n, const Target&) {
   return is_float(t) || is_integer(t) || t == DType::kBool;
 }
 
+constexpr int64_t kLongestAxis = int64_t{1} << 24;  // its table of indices is made here or lies in the arena
+
 // One axis of the output, or several neighbouring ones that keep their size.
 struct Axis {
   Dim extent, in_stride, out_stride;
@@ -89,6 +91,8 @@ class Writer {
         continue;
       }
       if (!keeps) {
+        if (in[a].hi() > kLongestAxis || out[a].hi() > kLongestAxis)
+          refuse_node(n_, fmt::format("an axis of more than {} elements is resized", kLongestAxis));
         axis.taps = resize_taps(kind_);
         if (fixed)
           static_table(axis, geometry[a]);
