@@ -29,6 +29,7 @@ bool accepts(const Node& n, const Target&) {
 }
 
 constexpr int64_t kMostTaps = 1024;  // of one output: a pointer and a weight each are on the stack
+constexpr int64_t kLongestAxis = int64_t{1} << 24;  // its table of indices is made here or lies in the arena
 
 // One axis of the output, or several neighbouring ones that keep their size.
 struct Axis {
@@ -92,6 +93,8 @@ class Writer {
         continue;
       }
       if (!keeps) {
+        if (in[a].hi() > kLongestAxis || out[a].hi() > kLongestAxis)
+          refuse_node(n_, fmt::format("an axis of more than {} elements is resized", kLongestAxis));
         axis.taps = resize_taps(kind_);
         if (fixed)
           static_table(axis, geometry[a]);

@@ -334,7 +334,8 @@ struct Planning {
 
 Plan plan_graph(const Graph& g, Planning& p);
 
-void add_layer(const Node& n, Planning& p, Plan& plan) {
+// Where some Value of the graph has no bound, only what else is wrong is looked for: kernels count on bounds.
+void add_layer(const Node& n, Planning& p, bool bounded, Plan& plan) {
   if (!n.bodies.empty()) {
     std::vector<Plan> bodies;
     const int threads = std::exchange(p.threads, 1);
@@ -352,22 +353,26 @@ void add_layer(const Node& n, Planning& p, Plan& plan) {
       if (v) types += (types.empty() ? "" : ", ") + text(v->type);
     refuse("no code can be generated for it on ({})", types);
   }
+  if (!bounded) return;
   LayerWriter w(n, p.target, p.store, p.names.unique(function_name(n)), p.threads);
   k->emit(w);
   plan.layers.push_back(w.finish(k->name));
   plan.bodies.emplace_back();
 }
 
-// Refuses Values without a bound.
-void check_bounds(const Graph& g, std::vector<std::string>& problems) {
+// Whether all Values have a bound; else problems.
+bool check_bounds(const Graph& g, std::vector<std::string>& problems) {
+  bool all = true;
   for (const auto& v : g.values) {
     if (v->data) continue;
     try {
       bound_bytes(*v);
     } catch (const Refusal& r) {
+      all = false;
       if (problems.size() < 20) problems.insert(problems.end(), r.problems.begin(), r.problems.end());
     }
   }
+  return all;
 }
 
 // Without check_counts: what a body does not find itself, the graph around it must know.
@@ -375,11 +380,11 @@ Plan plan_graph(const Graph& g, Planning& p) {
   Plan plan;
   if (!g.unreachable.empty()) return plan;
   const Views views(g);
-  check_bounds(g, p.problems);
+  const bool bounded = check_bounds(g, p.problems);
   for (const auto& n : g.nodes) {
     if (views.needs_no_layer(n.get())) continue;
     try {
-      add_layer(*n, p, plan);
+      add_layer(*n, p, bounded, plan);
     } catch (Refusal& r) {
       for (std::string& t : r.problems) {
         if (p.problems.size() >= 100) break;
