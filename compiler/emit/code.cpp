@@ -301,10 +301,20 @@ class Code {
     calls.declare_counts();
   }
 
+  // What layer i has completed: its outputs; where they are channels of a Concat's result, which are not
+  // dense, that result behind the last of its writers.
+  std::vector<Value*> completed(size_t i) const {
+    const Node& n = *plan_.layers[i].node;
+    if (!n.attributes.has("pitch")) return n.outputs;
+    const Node* concat = n.outputs[0]->users[0];
+    for (size_t k = i + 1; k < plan_.layers.size(); ++k)
+      for (const Value* v : concat->inputs)
+        if (v->producer == plan_.layers[k].node) return {};
+    return concat->outputs;
+  }
+
   void trace_call(const Calls& calls, size_t i) {
-    const Layer& l = plan_.layers[i];
-    if (l.node->attributes.has("pitch")) return;  // its result is not dense: seen as part of a Concat's
-    for (const Value* v : l.node->outputs) {
+    for (const Value* v : completed(i)) {
       if (!v || !plan_.places.count(v)) continue;
       Parameter q{.kind = Parameter::Kind::kInput,
                   .type = "const void*",

@@ -12,6 +12,7 @@
 // be rearranged so (not with --exact).
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "emit/epilogue.h"
 #include "kernels/tiles.h"
@@ -49,13 +50,19 @@ int64_t likely(const Dim& d) { return d.is_static() ? d.value() : std::min<int64
 
 int64_t pitch_of(const Layer3x3& l, const Target& t) { return round_up(l.in, t.lanes); }
 
-// Tiles of a group: V and one panel's sums in most of the second-level cache, the groups of equal size.
-int64_t group_of(const Layer3x3& l, const Target& t, int m, int64_t tiles, const Panels& panels) {
-  const int64_t positions = int64_t{m + 2} * (m + 2);
+// Tiles of a group: V and one panel's sums in most of the second-level cache and in what the arena allows,
+// the groups of equal size; 0 where that is too little for one register tile.
+int64_t group_of(const Node& n, const Target& t, int m, int64_t tiles, const Panels& panels) {
+  const Layer3x3 l = layer_of(n);
+  const int64_t positions = int64_t{m + 2} * (m + 2), tile = t.tile(panels.vectors);
   const int64_t each = positions * 4 * (pitch_of(l, t) + int64_t{panels.vectors} * t.lanes);
-  const int64_t most = std::max<int64_t>(machine_of(t).l2 * 8 / 10 / each, t.tile(panels.vectors));
+  const int64_t spare = 2 * positions * 64;  // between planes
+  const int64_t allowed =
+      (n.attributes.integer("winograd_bytes", INT64_MAX / 2) - spare) / each / tile * tile;
+  if (allowed <= 0) return 0;
+  const int64_t most = std::min(std::max<int64_t>(machine_of(t).l2 * 8 / 10 / each, tile), allowed);
   const int64_t groups = (tiles + most - 1) / most;
-  return round_up((tiles + groups - 1) / groups, t.tile(panels.vectors));
+  return round_up((tiles + groups - 1) / groups, tile);
 }
 
 Choice modelled(const Node& n, const Target& t, int m) {
@@ -64,7 +71,8 @@ Choice modelled(const Node& n, const Target& t, int m) {
   const Window w = window_of(n);
   const int64_t tiles = ((likely(w.out[0]) + m - 1) / m) * ((likely(w.out[1]) + m - 1) / m);
   const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
-  Choice c{m, group_of(l, t, m, tiles, panels)};
+  Choice c{m, group_of(n, t, m, tiles, panels)};
+  if (c.group == 0) return {m, 0, std::numeric_limits<double>::infinity()};
   const double positions = static_cast<double>(c.positions()), side = m + 2;
   const double in = std::ceil(static_cast<double>(l.in) / t.lanes),
                out = std::ceil(static_cast<double>(l.out) / t.lanes);

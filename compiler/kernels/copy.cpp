@@ -40,6 +40,45 @@ bool accepts_strided(const Node& n, const Target&) {
   }
   return any;
 }
+// --- rows: a picture's channels from planes to last, or back; whole rows at a time
+
+bool puts_last(const Node& n) { return n.attributes.integers("perm") == std::vector<int64_t>{0, 2, 3, 1}; }
+
+bool accepts_rows(const Node& n, const Target&) {
+  if (n.op->domain[0] != 0 || std::string_view(n.op->name) != "Transpose" || n.epilogue) return false;
+  if (!puts_last(n) && n.attributes.integers("perm") != std::vector<int64_t>{0, 3, 1, 2}) return false;
+  const Shape& last = (puts_last(n) ? n.outputs[0] : n.inputs[0])->type.shape;
+  constexpr int64_t kShort = 4;  // fewer channels: the loops of copy_strided
+  return n.inputs[0]->type.dtype == DType::kF32 && is_static(last) && last[0].is(1) &&
+         last[3].value() > kShort && !n.attributes.has("in_place");
+}
+
+void emit_rows(LayerWriter& w) {
+  const Node& n = w.node;
+  w.summary(from_to(n));
+  w.include("sinter/copy.h");
+  const bool last = puts_last(n);
+  const Shape& s = (last ? n.outputs[0] : n.inputs[0])->type.shape;
+  const int64_t height = s[1].value(), width = s[2].value(), channels = s[3].value();
+  const std::string x = w.input(0), y = w.output(0);
+  const auto strip = w.strip();
+  const std::string first = strip ? strip->first : "0";
+  const std::string count =
+      strip ? fmt::format("({} - {}) * {}", strip->end, first, width) : std::to_string(height * width);
+  const std::string plane = strip ? fmt::format(" + {} * {}", first, width) : "";
+  auto dense = [&](const std::string& base) {
+    return strip && base.empty() ? fmt::format(" + {} * {}", first, width * channels)
+           : strip               ? fmt::format(" + ({} - {}) * {}", first, base, width * channels)
+                                 : "";
+  };
+  if (last)
+    w.out.line("sinter::transpose({}{}, {}, {}{}, {}, {}, {});", y, dense(strip ? strip->y_base : ""),
+               channels, x, plane, height * width, count, channels);
+  else
+    w.out.line("sinter::transpose({}{}, {}, {}{}, {}, {}, {});", y, plane, height * width, x,
+               dense(strip ? strip->x_base : ""), channels, channels, count);
+}
+
 void emit_strided(LayerWriter& w) {
   const Node& n = w.node;
   w.summary(from_to(n));
@@ -242,6 +281,8 @@ void emit_slice(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_copy() {
   static const std::vector<Kernel> table = {
+      {"copy_rows", "Transpose of a picture's channels from planes to last or back, by rows", accepts_rows,
+       emit_rows, false, true},
       {"copy_strided", "Transpose, Slice, Expand, Split, Gather of one index: one copy by strides",
        accepts_strided, emit_strided},
       {"copy", "Identity, Dropout", accepts_same, emit_same},

@@ -15,26 +15,47 @@ int64_t arena_limit(const Plan& plan) {
   return plan.live_bytes + plan.live_bytes / 20 * 3 + (64 << 10) + threads;
 }
 
+namespace {
+
+// Gives the layer's tiles no more than `allowed` bytes; takes Winograd from it where that is too little for a
+// few tiles.
+void limit_winograd(Node& n, int64_t allowed) {
+  constexpr int64_t kLeast = 32 << 10;
+  if (allowed < kLeast)
+    n.attributes.erase("winograd");
+  else
+    n.attributes.set("winograd_bytes", allowed);
+}
+
+}  // namespace
+
 bool drop_winograd(Graph& g, const Plan& plan) {
   const int64_t limit = arena_limit(plan);
   if (plan.arena_bytes <= limit) return false;
-  std::vector<std::pair<int64_t, const Node*>> found;  // bytes while it runs
+  struct Scratch {
+    int64_t bytes, allowed;  // while it runs; for its scratch, of one part
+    const Node* node;
+  };
+  std::vector<Scratch> found;
   for (size_t i = 0; i < plan.layers.size(); ++i) {
     if (!plan.layers[i].node->attributes.has("winograd")) continue;
-    int64_t scratch = 0;
+    int64_t scratch = 0, more_parts = 0;
     for (const Parameter& p : plan.layers[i].parameters)
-      if (p.kind == Parameter::Kind::kScratch) scratch += p.bytes;
-    if (scratch > 0) found.emplace_back(plan.live_at[i] + scratch, plan.layers[i].node);
+      if (p.kind == Parameter::Kind::kScratch) scratch += p.bytes, more_parts += p.more_parts;
+    // Less than now in any case: gaps between tensors may be the reason.
+    const int64_t room = limit - plan.live_at[i] - more_parts, less = (scratch - more_parts) / 4 * 3;
+    if (scratch > 0) found.push_back({plan.live_at[i] + scratch, std::min(room, less), plan.layers[i].node});
   }
   if (found.empty()) return false;
   // Where none is too large by itself, gaps between tensors are the reason: those near the limit make them.
-  const int64_t most = std::max_element(found.begin(), found.end())->first;
+  int64_t most = 0;
+  for (const Scratch& l : found) most = std::max(most, l.bytes);
   const int64_t from = most > limit ? limit : limit / 5 * 4;
   bool dropped = false;
   for (const auto& n : g.nodes)
-    for (const auto& [bytes, node] : found)
-      if (node == n.get() && bytes > from) {
-        n->attributes.erase("winograd");
+    for (const Scratch& l : found)
+      if (l.node == n.get() && l.bytes > from) {
+        limit_winograd(*n, l.allowed);
         dropped = true;
       }
   return dropped;

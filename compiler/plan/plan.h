@@ -36,8 +36,9 @@ struct Plan {
 
 // What an arena may take: 15 % more than the live bytes, 64 KiB, and the scratch of threads beyond the first.
 int64_t arena_limit(const Plan&);
-// Where the arena takes more: convolutions whose Winograd scratch is the reason give it up (attribute
-// `winograd` goes). Whether any did; then the graph is to be planned again.
+// Where the arena takes more: convolutions whose Winograd scratch is the reason get a limit for it (attribute
+// `winograd_bytes`), and give Winograd up where that is too small (attribute `winograd` goes). Whether any
+// did; then the graph is to be planned again.
 bool drop_winograd(Graph&, const Plan&);
 
 // Concat along the channels of channels-last tensors: where every input is written by a kernel that can, for

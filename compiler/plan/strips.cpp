@@ -7,7 +7,19 @@
 #include "targets/machine.h"
 
 namespace sinter {
+namespace {
+
+bool is_op(const Node& n, std::string_view name) { return n.op->domain[0] == 0 && n.op->name == name; }
+// Of a Transpose that is sliced: whether its output, else its input, has the channels last.
+bool puts_last(const Node& n) { return n.attributes.integers("perm").back() == 1; }
+
+}  // namespace
+
 RowAxis row_axis(const Node& n) {
+  if (is_op(n, "Transpose")) {
+    const int64_t rows = (puts_last(n) ? n.outputs[0] : n.inputs[0])->type.shape[1].value();
+    return {1, 1, 1, 0, rows, rows};
+  }
   const Window w = window_of(n);
   return {w.kernel[0],     w.strides[0],    w.dilations[0], w.pads_begin[0].value(),
           w.in[0].value(), w.out[0].value()};
@@ -24,14 +36,18 @@ int64_t bytes(const Value& v) { return v.type.shape[1].value() * row_bytes(v); }
 
 bool is_depthwise(const Node& n) { return n.attributes.integer("group", 1) > 1; }
 
-// A convolution of one picture of known extents, by a kernel that can do some rows.
+// A convolution of one picture of known extents, or its way from planes or to them, by a kernel that can do
+// some rows.
 bool can_be_sliced(const Node& n, const Target& t) {
-  if (n.op->domain[0] != 0 || std::string_view(n.op->name) != "Conv") return false;
-  if (n.attributes.integer("channels_last", 0) != 1 || n.attributes.has("strip")) return false;
+  if (n.attributes.has("strip")) return false;
+  if (!is_op(n, "Transpose") && !(is_op(n, "Conv") && n.attributes.integer("channels_last", 0) == 1))
+    return false;
   for (const Value* v : {n.inputs[0], n.outputs[0]})
     if (v->type.shape.size() != 4 || !is_static(v->type.shape) || !v->type.shape[0].is(1)) return false;
   const Kernel* k = find_kernel(n, t);
-  if (!k || !k->sliced || !window_of(n).has_static_pads()) return false;
+  if (!k || !k->sliced) return false;
+  if (is_op(n, "Transpose")) return true;
+  if (!window_of(n).has_static_pads()) return false;
   const RowAxis a = row_axis(n);
   return a.out > 1 && a.pad < a.span();
 }
@@ -66,7 +82,8 @@ int64_t buffer_bytes(const std::vector<Node*>& group, int64_t rows) {
 int64_t rows_of(const std::vector<Node*>& group, int64_t cache) {
   int64_t between = 0, weights = 0;
   for (size_t i = 0; i + 1 < group.size(); ++i) between += bytes(*group[i]->outputs[0]);
-  for (const Node* n : group) weights += static_cast<int64_t>(n->inputs[1]->data->bytes());
+  for (const Node* n : group)
+    if (is_op(*n, "Conv")) weights += static_cast<int64_t>(n->inputs[1]->data->bytes());
   if (between < cache / 2 || weights > cache / 4) return 0;
   const int64_t out = row_axis(*group.back()).out;
   int64_t rows = 0;
@@ -91,31 +108,48 @@ void mark(const std::vector<Node*>& group, int64_t number, int64_t rows) {
   }
 }
 
+// Expand + depthwise + project, or two of them; a single convolution only with the way from or to planes.
+bool is_group(const std::vector<Node*>& group) {
+  std::vector<const Node*> convolutions;
+  for (size_t i = 0; i < group.size(); ++i) {
+    const Node& n = *group[i];
+    if (is_op(n, "Conv"))
+      convolutions.push_back(&n);
+    else if (puts_last(n) ? i > 0 : i + 1 < group.size())
+      return false;
+  }
+  const size_t count = convolutions.size();
+  const auto depthwise =
+      std::count_if(convolutions.begin(), convolutions.end(), [](const Node* n) { return is_depthwise(*n); });
+  if (count == 1) return group.size() > 1;
+  return depthwise == 1 && (count == 2 || (count == 3 && is_depthwise(*convolutions[1])));
+}
+
+// The group of `size` nodes from g.nodes[first]; empty where they are none.
+std::vector<Node*> group_at(const Graph& g, size_t first, size_t size, const Target& target) {
+  std::vector<Node*> group;
+  for (size_t i = first; i < first + size && i < g.nodes.size(); ++i) {
+    Node* n = g.nodes[i].get();
+    if (!can_be_sliced(*n, target) || (!group.empty() && !is_chain(g, *group.back(), *n))) return {};
+    group.push_back(n);
+  }
+  if (group.size() < size || !is_group(group)) return {};
+  return group;
+}
+
 }  // namespace
 
 void make_strips(Graph& g, const Target& target, int64_t cache) {
   if (cache == 0) cache = machine_of(target).l2;
   int64_t number = 0;
-  for (size_t i = 0; i + 1 < g.nodes.size(); ++i) {
-    // Expand + depthwise + project, or two of them.
-    for (const size_t size : {size_t{3}, size_t{2}}) {
-      if (i + size > g.nodes.size()) continue;
-      std::vector<Node*> group;
-      int depthwise = 0;
-      bool good = true;
-      for (size_t k = 0; k < size && good; ++k) {
-        Node* n = g.nodes[i + k].get();
-        good = can_be_sliced(*n, target) && (k == 0 || is_chain(g, *group.back(), *n));
-        depthwise += is_depthwise(*n);
-        group.push_back(n);
-      }
-      if (!good || depthwise != 1 || (size == 3 && !is_depthwise(*group[1]))) continue;
-      const int64_t rows = rows_of(group, cache);
+  for (size_t i = 0; i + 1 < g.nodes.size(); ++i)
+    for (const size_t size : {5, 4, 3, 2}) {
+      const std::vector<Node*> group = group_at(g, i, size, target);
+      const int64_t rows = group.empty() ? 0 : rows_of(group, cache);
       if (rows == 0) continue;
       mark(group, number++, rows);
       break;
     }
-  }
 }
 
 size_t behind_strips(const Plan& plan, size_t layer) {

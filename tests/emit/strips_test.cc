@@ -96,6 +96,20 @@ void add_pairs(GeneratedBatch& batch) {
   pair.into(batch, "depthwise_pointwise", pair.conv(pair.conv(x, 20, 3, 1, 1, true), 24, 1, 1, 0));
 }
 
+// From planes and back to planes.
+void add_between_planes(GeneratedBatch& batch) {
+  Chain c;
+  Value* x = c.input({Dim(1), Dim(20), Dim(27), Dim(18)});
+  Value* t = c.node("Transpose", {x}, {{"perm", Ints{0, 2, 3, 1}}});
+  Value* y = c.conv(c.conv(t, 20, 3, 1, 1, true), 24, 1, 1, 0);
+  Value* out = c.node("Transpose", {y}, {{"perm", Ints{0, 3, 1, 2}}});
+  auto planned = c.g->clone();
+  planned->outputs.push_back(planned->nodes.back()->outputs[0]);
+  make_strips(*planned, target("avx512"), kCache);
+  for (const auto& n : planned->nodes) EXPECT_EQ(n->attributes.integer("strip", -1), 0) << n->name;
+  c.into(batch, "between_planes", out);
+}
+
 void add_concats(GeneratedBatch& batch, const char* target_name) {
   Chain c;
   Value* x = c.input(picture(13, 11, 24));
@@ -127,10 +141,32 @@ void add_planes(GeneratedBatch& batch) {
   }
 }
 
+// Where the arena has no room for all the tiles that fit the cache, Winograd takes fewer at once.
+TEST(Budget, LimitsWinogradBeforeItIsDropped) {
+  Chain c;
+  Value* v = c.input(picture(56, 56, 64));
+  for (int i = 0; i < 3; ++i) {
+    v = c.conv(v, 64, 3, 1, 1);
+    c.g->nodes.back()->attributes.set("winograd", int64_t{6});
+  }
+  c.g->outputs.push_back(v);
+  for (const char* name : {"cortex-a53", "cortex-a72", "avx512"}) {
+    auto g = c.g->clone();
+    Plan plan;
+    do {
+      WeightStore store;
+      plan = make_plan(*g, target(name), store);
+    } while (drop_winograd(*g, plan));
+    EXPECT_LE(plan.arena_bytes, arena_limit(plan));
+    for (const Layer& l : plan.layers) EXPECT_EQ(l.kernel, "conv_winograd") << name;
+  }
+}
+
 void run(const char* name, BuildOptions options = {}) {
   GeneratedBatch batch;
   add_blocks(batch);
   add_pairs(batch);
+  add_between_planes(batch);
   add_concats(batch, name);
   add_planes(batch);
   options.cache = kCache;

@@ -1,0 +1,126 @@
+// The inner loops of the kernels, as the compiler makes them: no register of theirs lives in memory, and most
+// of their instructions are multiply-adds.
+//
+// A loop is what lies between the target of a backward branch and the branch, without another one inside.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <regex>
+
+#include "cli/build.h"
+#include "emit/bundle.h"
+#include "emit/sheet.h"
+#include "plan/plan.h"
+
+namespace sinter {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Instruction {
+  uint64_t address;
+  std::string text;  // "fmla\tv0.4s, v1.4s, v2.s[0]"
+};
+
+std::vector<Instruction> disassemble(const fs::path& object, bool aarch64) {
+  const std::string command = fmt::format("{} -d --no-show-raw-insn '{}'",
+                                          aarch64 ? "aarch64-linux-gnu-objdump" : "objdump", object.string());
+  std::vector<Instruction> code;
+  FILE* f = popen(command.c_str(), "r");
+  char line[512];
+  static const std::regex kLine("^\\s*([0-9a-f]+):\\s+(.*?)\\s*$");
+  while (std::fgets(line, sizeof line, f)) {
+    std::cmatch m;
+    if (std::regex_match(line, m, kLine)) code.push_back({std::stoull(m[1], nullptr, 16), m[2]});
+  }
+  pclose(f);
+  return code;
+}
+
+struct Loop {
+  size_t instructions = 0, multiply_adds = 0, stack = 0;
+  std::string text;
+};
+
+// The innermost loops with as many multiply-adds as the smallest whole register tile has; Winograd's
+// transforms have fewer.
+std::vector<Loop> hot_loops(const std::vector<Instruction>& code) {
+  static const std::regex kJump("^(?:j[a-z]+|b\\.[a-z]+|b|cbn?z|tbn?z)\\s+(?:[^<]*[ ,])?([0-9a-f]+) <.*");
+  static const std::regex kFma("^(?:vfn?madd|fmla|fmls).*"), kStack(".*(?:\\[sp|\\(%rsp|\\(%rbp).*");
+  std::vector<Loop> loops;
+  size_t previous = 0;  // the branch behind which no loop that ends later is innermost
+  for (size_t i = 0; i < code.size(); ++i) {
+    std::smatch m;
+    if (!std::regex_match(code[i].text, m, kJump)) continue;
+    const uint64_t to = std::stoull(m[1], nullptr, 16);
+    if (to > code[i].address || to < code[previous].address) continue;
+    Loop loop;
+    for (size_t k = i + 1; k-- > 0 && code[k].address >= to;) {
+      ++loop.instructions;
+      loop.multiply_adds += std::regex_match(code[k].text, kFma);
+      loop.stack += std::regex_match(code[k].text, kStack);
+      loop.text = code[k].text + "\n" + loop.text;
+    }
+    previous = i;
+    if (loop.multiply_adds >= 12) loops.push_back(loop);
+  }
+  return loops;
+}
+
+// Layers of every kernel that is made of register tiles.
+std::unique_ptr<Graph> layers() {
+  Sheet s;
+  auto conv = [&](int64_t size, int64_t in, int64_t out, int64_t kernel, int64_t stride) {
+    return s.add("Conv",
+                 {floats({Dim(1), Dim(size), Dim(size), Dim(in)}),
+                  constant(random_constant(DType::kF32, {out, in, kernel, kernel}))},
+                 {{"channels_last", int64_t{1}},
+                  {"pads", Ints{kernel / 2, kernel / 2, kernel / 2, kernel / 2}},
+                  {"strides", Ints{stride, stride}}});
+  };
+  conv(28, 64, 128, 1, 1);
+  conv(28, 64, 96, 3, 2);
+  conv(28, 64, 64, 3, 1)->attributes.set("winograd", int64_t{4});
+  s.add("MatMul", {floats({Dim(128), Dim(256)}), constant(random_constant(DType::kF32, {256, 384}))});
+  return s.graph().clone();
+}
+
+// `density`: multiply-adds among the instructions of a loop, at least.
+void check(const char* name, double density) {
+  const Target& t = target(name);
+  const std::string why = cannot_run(t);
+  if (!why.empty() && why.find("execute") == std::string::npos) GTEST_SKIP() << why;
+  auto g = layers();
+  separate_outputs(*g);
+  WeightStore store;
+  const Plan plan = make_plan(*g, t, store);
+  BundleOptions o;
+  o.name = "net";
+  o.model_file = o.command = "test.onnx";
+  o.model_hash = std::string(64, '0');
+  const fs::path folder = fs::temp_directory_path() / fmt::format("sinter_loops_{}_{}", name, getpid());
+  write_bundle(make_bundle(*g, plan, t, store, o), folder);
+  std::string command;
+  for (const std::string& w : toolchain_for(t, false).compile) command += w + " ";
+  command += fmt::format("-I'{0}' -c '{0}/net.cpp' -o '{0}/net.o'", folder.string());
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const std::vector<Loop> loops = hot_loops(disassemble(folder / "net.o", t.aarch64));
+  EXPECT_GE(loops.size(), 3u) << "one for each kernel at least";
+  for (const Loop& l : loops) {
+    EXPECT_EQ(l.stack, 0u) << name << ": registers are spilled in\n" << l.text;
+    EXPECT_GE(static_cast<double>(l.multiply_adds), density * static_cast<double>(l.instructions))
+        << name << ":\n"
+        << l.text;
+  }
+  fs::remove_all(folder);
+}
+
+TEST(InnerLoops, Avx512) { check("avx512", 0.5); }
+TEST(InnerLoops, Avx2) { check("avx2", 0.43); }
+TEST(InnerLoops, CortexA53) { check("cortex-a53", 0.3); }
+TEST(InnerLoops, CortexA72) { check("cortex-a72", 0.4); }
+TEST(InnerLoops, CortexA76) { check("cortex-a76", 0.4); }
+
+}  // namespace
+}  // namespace sinter
