@@ -77,8 +77,8 @@ inline std::int64_t candidates(const float* scores, std::int64_t boxes, const Nm
 }  // namespace nms_detail
 
 // boxes [batches][boxes][4] and scores [batches][classes][boxes] give rows {batch, class, box} of `selected`,
-// at most batches * classes * min(most, boxes) of them; returns how many, or -1 where there is no room for one
-// more. `heap` has `boxes` elements.
+// at most batches * classes * min(most, boxes) of them; returns how many, or -1 where there is no room for
+// one more. `heap` has `boxes` elements.
 inline std::int64_t non_max_suppression(const float* boxes, const float* scores, std::int64_t batches,
                                         std::int64_t classes, std::int64_t count, const NmsOptions& o,
                                         std::int64_t* heap, std::int64_t* selected) {

@@ -98,10 +98,10 @@ TEST(DetectionKernels, RoiAlignOfChannelsLastAndIntoRows) {
         const auto image = last ? floats({2, h, 9, 70}) : floats({2, 70, h, 9});
         const auto data = last ? floats({5, 3, 2, 70}) : floats({5, 70, 3, 2});
         const AttributeList a = {{"mode", std::string(mode)},
-                         {"sampling_ratio", ratio},
-                         {"output_height", int64_t{3}},
-                         {"output_width", int64_t{2}},
-                         {"channels_last", int64_t{last}}};
+                                 {"sampling_ratio", ratio},
+                                 {"output_height", int64_t{3}},
+                                 {"output_width", int64_t{2}},
+                                 {"channels_last", int64_t{last}}};
         const auto regions = floats({n, 4}, corners), of = values(DType::kI64, {n}, exactly({0, 1}));
         if (last) s.add("RoiAlign", {image, regions, of}, a);
         s.add("roi_rows", {data, values(DType::kI64, {n}, exactly({4, -5, 2})), image, regions, of}, a);
