@@ -43,7 +43,7 @@ class ThreadPool {
 
  private:
   // Turns of watching before a thread sleeps: some tens of microseconds.
-  static constexpr int kPatience = 4000;
+  static constexpr int kPatience = 1500;
 
   struct Worker {
     std::thread thread;
