@@ -2,11 +2,10 @@
 //   sinter compile block.onnx --target avx2 --name block
 //
 //    #  layer                                        output                           MFLOP   weights  arena
-//    0  image_channels_last  Transpose               [1,16,16,3]                       0.00         -  0..3072
-//    1  stem  Conv                                   [1,8,8,8]                         0.03       896  27648..29696
-//    2  body  Conv                                   [1,8,8,8]                         0.07      9248  29696..31744
-//    3  head  Conv                                   [1,8,8,2]                         0.00       288  0..512
-//    4  map  Transpose                               [1,2,8,8]                         0.00         -  output
+//    0  stem  Conv                                   [1,8,8,8]                         0.03       896  27648..29696
+//    1  body  Conv                                   [1,8,8,8]                         0.07      9248  29696..31744
+//    2  head  Conv                                   [1,8,8,2]                         0.00       288  0..512
+//    3  map  Transpose                               [1,2,8,8]                         0.00         -  output
 
 #include "block.h"
 
@@ -25,18 +24,7 @@ using namespace sinter::avx2;
 namespace {
   using sinter::avx2::abs;  // the C library has one for every type as well
 
-// 0  image_channels_last: Transpose float32[1,3,16,16] -> [1,16,16,3]
-[[gnu::noinline]] void image_channels_last(
-    const float* __restrict x,  // [1][3][16][16]
-    float* __restrict y) {  // [1][16][16][3]
-  for (std::int64_t i0 = 0; i0 < 256; ++i0) {
-    y[i0 * 3] = x[i0];
-    y[i0 * 3 + 1] = x[i0 + 256];
-    y[i0 * 3 + 2] = x[i0 + 512];
-  }
-}
-
-// 1  stem: Conv 3x3, stride 2x2, 3 -> 8 channels, pads 1+1,1+1, then relu(acc)
+// 0  stem: Conv 3x3, stride 2x2, 3 -> 8 channels, from planes of channels, pads 1+1,1+1, then relu(acc)
 //    "stem" (Conv) + "stem_relu" (Relu)
 [[gnu::noinline]] void stem(
     const float* __restrict x,  // [1][16][16][3]
@@ -54,8 +42,10 @@ namespace {
         constexpr int kPixels = pixels.value;
         Tile<kVectors, kPixels> sum;
         tile_bias(sum, bias + c);
-        for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-          mac(sum, x + ((i0 + k0) * 16 + ox * 2 - 1) * 3, 6, wp + (k0 * 3 + 0) * (3 * kVectors * kLanes), 9);
+        for (std::int64_t ci = 0; ci < 3; ++ci) {
+          for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
+            mac_few<3>(sum, x + ((ci * 16 + i0 + k0) * 16 + ox * 2 - 1), 2, wp + (ci * 9 + (k0 * 3 + 0)) * (kVectors * kLanes));
+          }
         }
         SINTER_UNROLL
         for (int t = 0; t < kPixels; ++t) {
@@ -70,8 +60,10 @@ namespace {
         constexpr int kPixels = pixels.value;
         Tile<kVectors, kPixels> sum;
         tile_bias(sum, bias + c);
-        for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-          mac(sum, x + ((i0 + k0) * 16 + ox * 2 - 1 + first) * 3, 6, wp + (k0 * 3 + first) * (3 * kVectors * kLanes), (end - first) * 3);
+        for (std::int64_t ci = 0; ci < 3; ++ci) {
+          for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
+            mac(sum, x + ((ci * 16 + i0 + k0) * 16 + ox * 2 - 1 + first), 2, wp + (ci * 9 + (k0 * 3 + first)) * (kVectors * kLanes), end - first);
+          }
         }
         SINTER_UNROLL
         for (int t = 0; t < kPixels; ++t) {
@@ -90,7 +82,7 @@ namespace {
   panel(Int<1>(), Int<8>(), 0, w);
 }
 
-// 2  body: Conv 3x3 by Winograd F(4x4, 3x3), 8 -> 8 channels, groups of 10 tiles, error 6e-07 of the
+// 1  body: Conv 3x3 by Winograd F(4x4, 3x3), 8 -> 8 channels, groups of 10 tiles, error 4e-07 of the
 // largest, then hard_swish(add(acc, in0))
 //    "body" (Conv) + "body_norm" (BatchNormalization) + "skip" (Add) + "activation" (HardSwish)
 [[gnu::noinline]] void body(
@@ -148,7 +140,7 @@ namespace {
   }
 }
 
-// 3  head: Conv 1x1, stride 1x1, 8 -> 2 channels, pads 0+0,0+0
+// 2  head: Conv 1x1, stride 1x1, 8 -> 2 channels, pads 0+0,0+0
 //    "head" (Conv)
 [[gnu::noinline]] void head(
     const float* __restrict x,  // [1][8][8][8]
@@ -179,7 +171,7 @@ namespace {
   panel(Int<1>(), Int<2>(), 0, w + 0);
 }
 
-// 4  map: Transpose float32[1,8,8,2] -> [1,2,8,8]
+// 3  map: Transpose float32[1,8,8,2] -> [1,2,8,8]
 [[gnu::noinline]] void map(
     const float* __restrict x,  // [1][8][8][2]
     float* __restrict y) {  // [1][2][8][8]
@@ -201,8 +193,7 @@ extern "C" int block_run(const block_inputs* in, block_outputs* out, void* arena
   unsigned char* const a = static_cast<unsigned char*>(arena);
   const unsigned char* const w = block_weights;
 
-  image_channels_last(in->image, sinter::at<float>(a, 0));
-  stem(sinter::at<float>(a, 0), sinter::at<float>(w, 0), sinter::at<float>(w, 896), sinter::at<float>(a, 27648));
+  stem(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 896), sinter::at<float>(a, 27648));
   body(sinter::at<float>(a, 27648), sinter::at<float>(w, 960), sinter::at<float>(w, 10176), sinter::at<float>(a, 29696), sinter::at<float>(a, 0), sinter::at<float>(a, 13824));
   head(sinter::at<float>(a, 29696), sinter::at<float>(w, 10240), sinter::at<float>(w, 10496), sinter::at<float>(a, 0));
   map(sinter::at<float>(a, 0), out->map);

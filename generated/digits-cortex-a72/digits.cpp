@@ -94,9 +94,9 @@ namespace {
     const float* __restrict w,  // [32 channels][36 positions][32], in panels of 16
     const float* __restrict bias,  // [32]
     float* __restrict y,  // [N][8][8][32]
+    std::int64_t N,  // input \"image\" axis 0
     float* __restrict v,  // scratch, 6336 elements
-    float* __restrict s,  // scratch, 3456 elements
-    std::int64_t N) {  // input \"image\" axis 0
+    float* __restrict s) {  // scratch, 3456 elements
   for (std::int64_t n = 0; n < N; ++n) {
     for (std::int64_t first = 0; first < 4; first += 5) {
       const std::int64_t count = sinter::min_of(std::int64_t{5}, 4 - first);
@@ -196,9 +196,9 @@ namespace {
     const float* __restrict w,  // [64 channels][36 positions][32], in panels of 16
     const float* __restrict bias,  // [64]
     float* __restrict y,  // [N][4][4][64]
+    std::int64_t N,  // input \"image\" axis 0
     float* __restrict v,  // scratch, 6336 elements
-    float* __restrict s,  // scratch, 3456 elements
-    std::int64_t N) {  // input \"image\" axis 0
+    float* __restrict s) {  // scratch, 3456 elements
   for (std::int64_t n = 0; n < N; ++n) {
     for (std::int64_t first = 0; first < 1; first += 5) {
       const std::int64_t count = sinter::min_of(std::int64_t{5}, 1 - first);
@@ -374,9 +374,9 @@ extern "C" int digits_run(const digits_inputs* in, digits_outputs* out, void* ar
   const unsigned char* const w = digits_weights;
 
   conv1_Conv(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 1152), sinter::at<float>(a, 0), N);
-  conv2_Conv(sinter::at<float>(a, 0), sinter::at<float>(w, 1280), sinter::at<float>(w, 148736), sinter::at<float>(a, 262144), sinter::at<float>(a, 524288), sinter::at<float>(a, 549632), N);
+  conv2_Conv(sinter::at<float>(a, 0), sinter::at<float>(w, 1280), sinter::at<float>(w, 148736), sinter::at<float>(a, 262144), N, sinter::at<float>(a, 524288), sinter::at<float>(a, 549632));
   pool1_MaxPool(sinter::at<float>(a, 262144), sinter::at<float>(a, 131072), N);
-  conv3_Conv(sinter::at<float>(a, 131072), sinter::at<float>(w, 148864), sinter::at<float>(w, 443776), sinter::at<float>(a, 0), sinter::at<float>(a, 196608), sinter::at<float>(a, 221952), N);
+  conv3_Conv(sinter::at<float>(a, 131072), sinter::at<float>(w, 148864), sinter::at<float>(w, 443776), sinter::at<float>(a, 0), N, sinter::at<float>(a, 196608), sinter::at<float>(a, 221952));
   pool2_MaxPool(sinter::at<float>(a, 0), sinter::at<float>(a, 131072), N);
   fc1_Gemm(sinter::at<float>(a, 131072), sinter::at<float>(w, 444032), sinter::at<float>(w, 509568), sinter::at<float>(a, 0), N);
   fc2_Gemm(sinter::at<float>(a, 0), sinter::at<float>(w, 509888), sinter::at<float>(w, 512960), out->logits, N);
