@@ -69,10 +69,13 @@ std::string LayerWriter::input(size_t i) {
   SINTER_CHECK(v, "an absent input is asked for");
   include_storage(v->type.dtype);
   if (auto it = input_names_.find(v); it != input_names_.end()) return it->second;
+  Shape shape = v->type.shape;
+  if (i == 0 && node.attributes.has("planar"))  // as the planes that are read lie in memory
+    std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
   Parameter p{.kind = Parameter::Kind::kInput,
               .type = fmt::format("const {}*", cpp_name(v->type.dtype)),
               .name = input_names_.empty() ? "x" : fmt::format("x{}", input_names_.size()),
-              .comment = shape_comment(v->type.shape),
+              .comment = shape_comment(shape),
               .value = v,
               .symbol = nullptr};
   if (v->data) {

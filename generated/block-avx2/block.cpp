@@ -27,7 +27,7 @@ namespace {
 // 0  stem: Conv 3x3, stride 2x2, 3 -> 8 channels, from planes of channels, pads 1+1,1+1, then relu(acc)
 //    "stem" (Conv) + "stem_relu" (Relu)
 [[gnu::noinline]] void stem(
-    const float* __restrict x,  // [1][16][16][3]
+    const float* __restrict x,  // [1][3][16][16]
     const float* __restrict w,  // [8 channels][9 taps][3], in panels of 8
     const float* __restrict bias,  // [8]
     float* __restrict y) {  // [1][8][8][8]
