@@ -6,7 +6,7 @@
 #include "emit/printer.h"
 #include "ir/error.h"
 #include "passes/pass.h"
-#include "plan/strips.h"
+#include "plan/arrange.h"
 
 namespace sinter {
 namespace {
@@ -113,11 +113,7 @@ Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool 
   PassOptions passes;
   passes.exact = o.exact;
   run_passes(*c.graph, passes, hooks);
-  separate_outputs(*c.graph);
-  schedule(*c.graph);
-  place_concats(*c.graph, *c.target);
-  read_planes(*c.graph, *c.target);
-  if (o.threads == 1) make_strips(*c.graph, *c.target);
+  arrange(*c.graph, *c.target, o.threads);
   do {
     c.weights = WeightStore();
     c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), o.threads);

@@ -114,7 +114,7 @@ class Importer {
 
   // stacked.cpp
   bool expand_stacked(Scope& scope, const Draft& draft);
-  bool expand_growing(const Draft& draft);
+  bool expand_growing(const Scope& scope, const Draft& draft);
   bool expand_map(Scope& scope, const Draft& draft);
   void join_stacked(Scope& scope, const Draft& draft, Value* rows);
   void mark_growing(const Draft& draft, const Graph& body);
@@ -157,7 +157,8 @@ class Importer {
   std::map<const Value*, std::vector<Value*>> sequences_;
   std::map<const Value*, Value*> stacked_;  // sequences that a Loop made: a tensor of their elements as rows
   struct Growing {
-    const Value* from = nullptr;  // the body's input
+    const Graph* body = nullptr;
+    const Value* from = nullptr;  // its input
     std::vector<Value*> rows;     // inserted in this iteration
   };
   std::map<const Value*, Growing> growing_;  // sequences that a Loop carries, inside its body

@@ -528,7 +528,8 @@ std::unique_ptr<Graph> Importer::import_body(Scope& outer, const GraphProto& pro
   --speculative_;
   for (const std::string& name : wanted) {
     Value* v = lookup(scope, name);
-    if (!v || sequences_.count(v) || empty_.count(v))
+    const bool grows = v && growing_.count(v) != 0 && d.op != "Loop";  // see stack_carried() for Loops
+    if (!v || sequences_.count(v) || stacked_.count(v) || empty_.count(v) || grows)
       refuse("output {} of its body is an absent argument or a sequence, which is not supported",
              sinter::quoted(name));
     body->outputs.push_back(v);

@@ -122,7 +122,7 @@ bool Importer::expand_sequence(Scope& scope, const Draft& d) {
     return false;
   }
   if (expand_optional(scope, d) || expand_map(scope, d)) return true;
-  if (expand_growing(d) || expand_stacked(scope, d)) return true;
+  if (expand_growing(scope, d) || expand_stacked(scope, d)) return true;
   for (const Value* v : d.inputs)
     if (v && empty_.count(v)) refuse("an empty optional as this input is not supported");
   const Value* first = d.input(0);

@@ -92,9 +92,11 @@ bool Importer::expand_stacked(Scope& scope, const Draft& d) {
 }
 
 // Inside the body: what has been inserted into the sequence since the iteration began.
-bool Importer::expand_growing(const Draft& d) {
+bool Importer::expand_growing(const Scope& scope, const Draft& d) {
   const auto found = d.input(0) ? growing_.find(d.input(0)) : growing_.end();
   if (found == growing_.end()) return false;
+  if (found->second.body != scope.graph)
+    refuse("a sequence that a Loop carries is not supported in a body inside of the Loop's");
   if (d.outputs.size() != 1 || !d.outputs[0]) refuse("it has one output");
   Growing next = found->second;
   const Value* added = d.input(1);
@@ -116,7 +118,7 @@ void Importer::mark_growing(const Draft& d, const Graph& body) {
     const auto list = d.inputs[i] ? sequences_.find(d.inputs[i]) : sequences_.end();
     if (list == sequences_.end()) continue;
     if (!list->second.empty()) refuse("a carried sequence that does not begin empty is not supported");
-    growing_[body.inputs[i]] = {body.inputs[i], {}};
+    growing_[body.inputs[i]] = {&body, body.inputs[i], {}};
   }
 }
 
@@ -147,6 +149,8 @@ void Importer::stack_carried(Scope& scope, Draft& d, Graph& body) {
     d.inputs.erase(d.inputs.begin() + static_cast<std::ptrdiff_t>(i));
     body.inputs.erase(body.inputs.begin() + static_cast<std::ptrdiff_t>(i));
   }
+  for (const Value* v : body.outputs)
+    if (growing_.count(v)) refuse("its body gives a carried sequence where it doesn't belong");
   std::vector<const Value*> placeholders;
   for (const auto& v : body.values)
     if (growing_.count(v.get())) placeholders.push_back(v.get());

@@ -69,7 +69,8 @@ Shape Inference::broadcast(const std::vector<const Shape*>& shapes) {
       }
       const Dim difference = d - e;
       const bool never_equal = difference.lo() > 0 || difference.hi() < 0;
-      const bool no_ones = d.lo() > 1 && e.lo() > 1;
+      const auto is_never_one = [](const Dim& x) { return x.lo() > 1 || x.hi() < 1; };
+      const bool no_ones = is_never_one(d) && is_never_one(e);
       if (never_equal && no_ones) {
         std::string all;
         for (const Shape* x : shapes) all += (all.empty() ? "" : " and ") + text(*x);

@@ -13,7 +13,7 @@
 #include "ir/error.h"
 #include "ops/op.h"
 #include "passes/pass.h"
-#include "plan/plan.h"
+#include "plan/arrange.h"
 
 namespace sinter::fuzz {
 namespace {
@@ -125,9 +125,10 @@ const Target& target_of(uint32_t choice) {
   return *find_target(kNames[choice % std::size(kNames)]);
 }
 
+constexpr int64_t kCache = 4096;  // so small that little pictures go in strips
+
 size_t make(Graph& g, const Target& target) {
-  separate_outputs(g);
-  schedule(g);
+  arrange(g, target, 1, kCache);
   for (;;) {
     WeightStore weights;
     const Plan plan = make_plan(g, target, weights);

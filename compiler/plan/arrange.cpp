@@ -1,0 +1,15 @@
+#include "plan/arrange.h"
+
+#include "plan/strips.h"
+
+namespace sinter {
+
+void arrange(Graph& g, const Target& target, int threads, int64_t cache) {
+  separate_outputs(g);
+  schedule(g);
+  place_concats(g, target);
+  read_planes(g, target);
+  if (threads == 1) make_strips(g, target, cache);
+}
+
+}  // namespace sinter
