@@ -386,7 +386,7 @@ void emit_plain(LayerWriter& w) {
   } else {
     w.out.line("acc += {};", p == 2   ? "e * e"
                              : p == 1 ? "std::fabs(e)"
-                                      : fmt::format("std::pow(std::fabs(e), {}({}))", acc, float_literal(p)));
+                                      : fmt::format("std::pow(std::fabs(e), {}({}))", acc, p));
   }
   for (size_t a = 0; a < window.rank(); ++a) w.out.line("}}");
   if (kind == Kind::kAverage) {
@@ -400,7 +400,7 @@ void emit_plain(LayerWriter& w) {
   }
   if (kind == Kind::kLp && p != 1)
     w.out.line("acc = {};",
-               p == 2 ? "std::sqrt(acc)" : fmt::format("std::pow(acc, {}({}))", acc, float_literal(1 / p)));
+               p == 2 ? "std::sqrt(acc)" : fmt::format("std::pow(acc, {}({:.17g}))", acc, 1 / p));
   const std::string to = offset_text(w, ys, index(spatial));
   if (output) w.out.line("{}[{}] = {};", output->pointer(), to, store_text(t, "acc"));
   if (best)

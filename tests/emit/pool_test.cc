@@ -119,6 +119,8 @@ void add_others(GeneratedBatch& batch) {
   const AttributeList window{
       {"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}};
   const AttributeList last_layout{{"channels_last", int64_t{1}}};
+  for (DType t : {DType::kF64, DType::kF16})
+    s.add("LpPool", {values(t, {2, 3, 7, 6})}, window + AttributeList{{"p", int64_t{3}}});
   for (const char* op : {"MaxPool", "AveragePool", "LpPool"}) {
     for (DType t : {DType::kF64, DType::kF16, DType::kBF16}) {
       s.add(op, {values(t, {2, 3, 7, 6})}, window);
