@@ -1,7 +1,5 @@
 // What convolutions and pools read and write where it is, instead of having it moved: Concat along channels,
 // written in place by those that compute its inputs; planes of a picture, read by the first convolution.
-#include <algorithm>
-
 #include "ops/op.h"
 #include "ops/window.h"
 #include "plan/plan.h"
@@ -10,14 +8,10 @@
 namespace sinter {
 namespace {
 
-bool is_output(const Graph& g, const Value* v) {
-  return std::find(g.outputs.begin(), g.outputs.end(), v) != g.outputs.end();
-}
-
 // Whether `v` is made for its one user by a kernel that can write it in steps of more channels than it has.
 bool can_be_part(const Graph& g, const Value* v, const Target& target) {
   const Node* n = v->producer;
-  if (!n || v->users.size() != 1 || is_output(g, v) || !v->elements.empty()) return false;
+  if (!n || v->users.size() != 1 || g.is_output(v) || !v->elements.empty()) return false;
   if (n->outputs.size() != 1 || n->attributes.integer("channels_last", 0) != 1) return false;
   if (!v->type.shape.back().is_static()) return false;
   const Kernel* k = find_kernel(*n, target);
@@ -63,7 +57,7 @@ bool can_read_planes(const Node& n, const Target& target) {
 
 void read_planes(Graph& g, const Target& target) {
   for (const auto& n : g.nodes) {
-    if (!can_read_planes(*n, target) || is_output(g, n->inputs[0])) continue;
+    if (!can_read_planes(*n, target) || g.is_output(n->inputs[0])) continue;
     n->attributes.set("planar", int64_t{1});
     n->inputs[0]->producer->attributes.set("in_place", int64_t{1});
   }

@@ -56,7 +56,7 @@ bool can_be_sliced(const Node& n, const Target& t) {
 bool is_chain(const Graph& g, const Node& a, const Node& b) {
   const Value* v = a.outputs[0];
   return b.inputs[0] == v && v->users.size() == 1 && !a.attributes.has("pitch") &&
-         !b.attributes.has("planar") && std::find(g.outputs.begin(), g.outputs.end(), v) == g.outputs.end();
+         !b.attributes.has("planar") && !g.is_output(v);
 }
 
 // Rows of each buffer of the group for `rows` rows of the last layer's result.
