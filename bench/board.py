@@ -40,9 +40,9 @@ FILL
 """
 
 
-def compile_to(sinter, model, target, folder):
-    p = subprocess.run([sinter, "compile", model, "-o", folder, "--target", target, "--name", "net"], capture_output=True,
-                       text=True)
+def compile_to(sinter, model, target, folder, *options):
+    p = subprocess.run([sinter, "compile", model, "-o", folder, "--target", target, "--name", "net", *options],
+                       capture_output=True, text=True)
     if p.returncode:
         raise RuntimeError(p.stderr.strip() or f"exit code {p.returncode}")
     return p.stdout

@@ -1,6 +1,7 @@
 """The nets that bench/run.py makes itself: ONNX files with seeded random weights, opset 17, batch 1.
 
-Layers alone (conv3, conv3s2, pw, dwpw, first, gemv, matmul) and whole nets (squeezenet11, mobilenetv2, resnet18, unet).
+Layers alone (conv3..., pw, dwpw, first, gemv, matmul, attention) and whole nets of the usual sizes, spelled as exporters
+spell them (attention as MatMul, Div, Softmax, MatMul; GELU by Erf).
 `python models.py FOLDER [NAME...]` writes NAME.onnx for each.
 """
 import os
@@ -38,6 +39,8 @@ class Net:
             y = self.node("Relu", [y])
         elif act == "Relu6":
             y = self.node("Clip", [y, self.constant(np.float32(0)), self.constant(np.float32(6))])
+        elif act == "HardSwish":
+            y = self.node("HardSwish", [y])
         return y, out, (h + 2 * p - k) // s + 1, (w + 2 * p - k) // s + 1
 
     def pool(self, x, k, s, p=0, ceil=0):
@@ -52,6 +55,49 @@ class Net:
 
     def concat(self, *xs):
         return self.node("Concat", [x[0] for x in xs], axis=1), sum(x[1] for x in xs), *xs[0][2:]
+
+    def mean(self, x):
+        """The mean of each channel, [N, C]."""
+        return self.node("ReduceMean", [x[0]], axes=[2, 3], keepdims=0)
+
+    def excite(self, x, squeezed):
+        """Squeeze-and-excite: channels scaled by what two pointwise layers make of their means."""
+        y = (self.node("GlobalAveragePool", [x[0]]), x[1], 1, 1)
+        y = self.conv(self.conv(y, squeezed), x[1], act=None)
+        return self.node("Mul", [x[0], self.node("HardSigmoid", [y[0]], alpha=1 / 6, beta=0.5)]), *x[1:]
+
+    def project(self, x, n, m):
+        """x[..., n] times a matrix, plus a bias, as exporters write a Linear over more than two axes."""
+        y = self.node("MatMul", [x, self.constant(self.random.standard_normal((n, m)) / np.sqrt(n))])
+        return self.node("Add", [self.constant(self.random.standard_normal(m) * 0.1), y])
+
+    def norm(self, x, n):
+        return self.node("LayerNormalization", [x, self.constant(np.ones(n)), self.constant(np.zeros(n))], axis=-1, epsilon=1e-5)
+
+    def gelu(self, x):
+        y = self.node("Erf", [self.node("Div", [x, self.constant(np.float32(np.sqrt(2)))])])
+        y = self.node("Mul", [x, self.node("Add", [y, self.constant(np.float32(1))])])
+        return self.node("Mul", [y, self.constant(np.float32(0.5))])
+
+    def integers(self, values):
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.array(values, np.int64), name))
+        return name
+
+    def scores(self, q, k, v, width, mask=None):
+        """softmax(q k^T / sqrt(width) + mask) v; k comes as [..., width, tokens]."""
+        s = self.node("Div", [self.node("MatMul", [q, k]), self.constant(np.float32(np.sqrt(width)))])
+        s = self.node("Add", [s, mask]) if mask else s
+        return self.node("MatMul", [self.node("Softmax", [s], axis=-1), v])
+
+    def attention(self, x, tokens, n, heads, mask=None):
+        """Multi-head self-attention of x[1, tokens, n]."""
+        def split(perm):
+            y = self.node("Reshape", [self.project(x, n, n), self.integers([1, tokens, heads, n // heads])])
+            return self.node("Transpose", [y], perm=perm)
+        y = self.scores(split([0, 2, 1, 3]), split([0, 2, 3, 1]), split([0, 2, 1, 3]), n // heads, mask)
+        y = self.node("Reshape", [self.node("Transpose", [y], perm=[0, 2, 1, 3]), self.integers([1, tokens, n])])
+        return self.project(y, n, n)
 
     def linear(self, name, n, m):
         return self.node("Gemm", [name, self.constant(self.random.standard_normal((m, n)) / np.sqrt(n)),
@@ -69,7 +115,7 @@ def squeezenet11(n, x):
     x = n.pool(fire(n, fire(n, x, 32, 128), 32, 128), 3, 2, 0, 1)
     for s, e in (48, 192), (48, 192), (64, 256), (64, 256):
         x = fire(n, x, s, e)
-    return n.node("ReduceMean", [n.conv(x, 1000)[0]], axes=[2, 3], keepdims=0)
+    return n.mean(n.conv(x, 1000))
 
 
 def mobilenetv2(n, x):
@@ -81,8 +127,21 @@ def mobilenetv2(n, x):
             y = n.conv(x, h, act="Relu6") if t > 1 else x
             y = n.conv(n.conv(y, h, 3, s, groups=h, act="Relu6"), c, act=None)
             x = n.add(x, y) if s == 1 and x[1] == c else y
-    mean = n.node("ReduceMean", [n.conv(x, 1280, act="Relu6")[0]], axes=[2, 3], keepdims=0)
-    return n.linear(mean, 1280, 1000)
+    return n.linear(n.mean(n.conv(x, 1280, act="Relu6")), 1280, 1000)
+
+
+def mobilenetv3_small(n, x):
+    x = n.conv(x, 16, 3, 2, act="HardSwish")
+    for k, h, c, squeezed, act, s in (3, 16, 16, 8, "Relu", 2), (3, 72, 24, 0, "Relu", 2), (3, 88, 24, 0, "Relu", 1), \
+            (5, 96, 40, 24, "HardSwish", 2), (5, 240, 40, 64, "HardSwish", 1), (5, 240, 40, 64, "HardSwish", 1), \
+            (5, 120, 48, 32, "HardSwish", 1), (5, 144, 48, 40, "HardSwish", 1), (5, 288, 96, 72, "HardSwish", 2), \
+            (5, 576, 96, 144, "HardSwish", 1), (5, 576, 96, 144, "HardSwish", 1):
+        y = n.conv(x, h, act=act) if h != x[1] else x
+        y = n.conv(y, h, k, s, groups=h, act=act)
+        y = n.conv(n.excite(y, squeezed) if squeezed else y, c, act=None)
+        x = n.add(x, y) if s == 1 and x[1] == c else y
+    y = n.node("HardSwish", [n.linear(n.mean(n.conv(x, 576, act="HardSwish")), 576, 1024)])
+    return n.linear(y, 1024, 1000)
 
 
 def resnet18(n, x):
@@ -90,7 +149,17 @@ def resnet18(n, x):
     for c, stride in (64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1):
         short = x if stride == 1 and x[1] == c else n.conv(x, c, 1, stride, act=None)
         x = n.add(n.conv(n.conv(x, c, 3, stride), c, 3, act=None), short, "Relu")
-    return n.linear(n.node("ReduceMean", [x[0]], axes=[2, 3], keepdims=0), 512, 1000)
+    return n.linear(n.mean(x), 512, 1000)
+
+
+def resnet50(n, x):
+    x = n.pool(n.conv(x, 64, 7, 2), 3, 2, 1)
+    for c, repeat, stride in (64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2):
+        for i in range(repeat):
+            s = stride if i == 0 else 1
+            short = n.conv(x, 4 * c, 1, s, act=None) if i == 0 else x
+            x = n.add(n.conv(n.conv(n.conv(x, c), c, 3, s), 4 * c, act=None), short, "Relu")
+    return n.linear(n.mean(x), 2048, 1000)
 
 
 def unet(n, x):
@@ -109,6 +178,46 @@ def unet(n, x):
     return n.conv(x, 2, act=None)[0]
 
 
+def encoder(n, x, tokens, width, inner, heads, first, mask=None):
+    """One layer of a transformer's encoder; its norms stand first (ViT) or last (BERT)."""
+    def feed_forward(y):
+        return n.project(n.gelu(n.project(y, width, inner)), inner, width)
+    if first:
+        x = n.node("Add", [x, n.attention(n.norm(x, width), tokens, width, heads, mask)])
+        return n.node("Add", [x, feed_forward(n.norm(x, width))])
+    x = n.norm(n.node("Add", [n.attention(x, tokens, width, heads, mask), x]), width)
+    return n.norm(n.node("Add", [feed_forward(x), x]), width)
+
+
+def bert(n, x):
+    """TinyBERT's four layers of 312 on 128 tokens; attention_mask is an input."""
+    width, tokens = 312, x[1]
+    words = n.constant(n.random.standard_normal((30522, width)) * 0.1)
+    y = n.node("Gather", [words, x[0]], axis=0)
+    y = n.norm(n.node("Add", [y, n.constant(n.random.standard_normal((1, tokens, width)) * 0.1)]), width)
+    mask = n.node("Cast", [n.node("Unsqueeze", ["attention_mask", n.integers([1, 2])])], to=TensorProto.FLOAT)
+    mask = n.node("Mul", [n.node("Sub", [n.constant(np.float32(1)), mask]), n.constant(np.float32(-10000))])
+    for _ in range(4):
+        y = encoder(n, y, tokens, width, 1200, 12, False, mask)
+    return n.node("Identity", [y])
+
+
+def vit_tiny(n, x):
+    width, tokens = 192, 197
+    y = n.node("Reshape", [n.conv(x, width, 16, 16, 0, act=None)[0], n.integers([1, width, tokens - 1])])
+    y = n.node("Concat", [n.constant(np.zeros((1, 1, width))), n.node("Transpose", [y], perm=[0, 2, 1])], axis=1)
+    y = n.node("Add", [y, n.constant(n.random.standard_normal((1, tokens, width)) * 0.1)])
+    for _ in range(12):
+        y = encoder(n, y, tokens, width, 4 * width, 3, True)
+    y = n.node("Gather", [n.norm(y, width), n.integers(0)], axis=1)
+    return n.linear(y, width, 1000)
+
+
+def attention(n, x):
+    """q, k and v of 12 heads, 128 tokens, 64 wide: nothing but attention."""
+    return n.scores(x[0], n.node("Transpose", ["k"], perm=[0, 1, 3, 2]), "v", 64)
+
+
 MODELS = {
     "conv3": ([1, 64, 56, 56], lambda n, x: n.conv(x, 64, 3)[0]),
     "conv3_28": ([1, 128, 28, 28], lambda n, x: n.conv(x, 128, 3)[0]),
@@ -120,21 +229,30 @@ MODELS = {
     "dwpw": ([1, 32, 112, 112], lambda n, x: n.conv(n.conv(x, 32, 3, groups=32), 64)[0]),
     "gemv": ([1, 1024], lambda n, x: n.linear(x[0], 1024, 1024)),
     "matmul": ([128, 768], lambda n, x: n.linear(x[0], 768, 768)),
+    "attention": ([1, 12, 128, 64], attention),
     "squeezenet11": ([1, 3, 227, 227], squeezenet11),
     "mobilenetv2": ([1, 3, 224, 224], mobilenetv2),
+    "mobilenetv3_small": ([1, 3, 224, 224], mobilenetv3_small),
     "resnet18": ([1, 3, 224, 224], resnet18),
+    "resnet50": ([1, 3, 224, 224], resnet50),
     "unet": ([1, 3, 256, 256], unet),
+    "bert": ([1, 128], bert),
+    "vit_tiny": ([1, 3, 224, 224], vit_tiny),
 }
+
+# Further inputs: name and shape; those of bert are token numbers and a mask, int64.
+MORE_INPUTS = {"attention": [("k", [1, 12, 128, 64]), ("v", [1, 12, 128, 64])], "bert": [("attention_mask", [1, 128])]}
 
 
 def make(name):
     """The model `name` as a ModelProto."""
     shape, build = MODELS[name]
-    net = Net(sorted(MODELS).index(name))
+    net = Net(sum(name.encode()))
     out = build(net, ("x", *shape[1:]))
     net.nodes[-1].output[0] = "y"
-    graph = helper.make_graph(net.nodes, name, [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], net.weights)
+    kind = TensorProto.INT64 if name == "bert" else TensorProto.FLOAT
+    inputs = [helper.make_tensor_value_info(n, kind, s) for n, s in [("x", shape), *MORE_INPUTS.get(name, [])]]
+    graph = helper.make_graph(net.nodes, name, inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], net.weights)
     model = onnx.shape_inference.infer_shapes(
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
     return model

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""One table: nets x {sinter, ONNX Runtime, and OpenVINO, ncnn, MNN where they can be imported}, one thread each.
+"""One table: nets x {sinter, ONNX Runtime, and OpenVINO, ncnn, MNN where they can be imported}.
 
-    python bench/run.py [--sinter build/host/sinter] [--models FOLDER] [-k REGEX] [--armsim ARMSIM] [--json FILE]
+    python bench/run.py [--sinter build/host/sinter] [--models FOLDER] [-k REGEX] [--threads 2] [--armsim ARMSIM]
 
 Nets: those of bench/models.py, and every model.onnx below --models whose inputs are static. All runtimes of a net take
-turns in the same minute; figures are process CPU time, minimum and median (ours: means of a few runs); the ratio is the best peer's minimum over
-ours; outputs are compared with ONNX Runtime's. Weights that a file lists among its inputs are taken out of that list
-first, and the session is optimised fully: peers run at their best. With --armsim also the modelled cycles of A53, A72
-and A76 (board.py). Needs numpy, onnx and onnxruntime.
+turns in the same minute. Times are microseconds of CPU time of one thread (wall time with --threads), the least of all
+turns; --json keeps the medians too. Outputs are compared with ONNX Runtime's: `difference` is the largest of any element,
+relative to the output's largest; a peer that differs by more than a hundredth is left out. Memory: our arena and packed
+weights, and by how much the smallest peer's process grew. Weights that a file lists among its inputs are taken out of that
+list first: peers run at their best. Needs numpy, onnx and onnxruntime.
 """
 import argparse
 import glob
@@ -28,6 +29,7 @@ from onnx import numpy_helper
 
 import board
 import models
+import peers
 
 
 def strip(model):
@@ -52,107 +54,80 @@ def inputs_of(model):
     return feed
 
 
-class OnnxRuntime:
-    def __init__(self, path, feed):
-        import onnxruntime
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 4
-        self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        self.feed = feed
-
-    def run(self):
-        return self.session.run(None, self.feed)
-
-
-class OpenVino:
-    def __init__(self, path, feed):
-        import openvino
-        compiled = openvino.Core().compile_model(path, "CPU", {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1,
-                                                               "INFERENCE_PRECISION_HINT": "f32"})
-        self.request, self.feed = compiled.create_infer_request(), list(feed.values())
-
-    def run(self):
-        return list(self.request.infer(self.feed).values())
-
-
-class Mnn:
-    def __init__(self, path, feed):
-        import MNN
-        file = path + ".mnn"
-        subprocess.run([sys.executable, "-m", "MNN.tools.mnnconvert", "-f", "ONNX", "--modelFile", path, "--MNNModel", file,
-                        "--bizCode", "bench"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        graph = onnx.load(path).graph
-        config = ({"backend": "CPU", "numThread": 1, "precision": "high"},)
-        runtime = MNN.nn.create_runtime_manager(config)
-        self.net = MNN.nn.load_module_from_file(file, [i.name for i in graph.input], [o.name for o in graph.output],
-                                                runtime_manager=runtime)
-        self.inputs = [MNN.expr.convert(MNN.expr.const(v, v.shape, MNN.expr.NCHW), MNN.expr.NC4HW4) for v in feed.values()]
-
-    def run(self):
-        return [np.array(o.read()) for o in self.net.forward(self.inputs)]
-
-
-class Ncnn:
-    def __init__(self, path, feed):
-        import ncnn
-        subprocess.run(["pnnx", path], check=True, stdout=subprocess.DEVNULL, cwd=os.path.dirname(path))
-        stem = path[:-len(".onnx")]
-        self.ncnn, self.net, self.feed = ncnn, ncnn.Net(), feed
-        self.net.opt.num_threads = 1
-        self.net.opt.use_fp16_storage = self.net.opt.use_fp16_arithmetic = self.net.opt.use_bf16_storage = False
-        self.net.load_param(stem + ".ncnn.param")
-        self.net.load_model(stem + ".ncnn.bin")
-
-    def run(self):
-        extractor = self.net.create_extractor()
-        for k, value in enumerate(self.feed.values()):
-            extractor.input(f"in{k}", self.ncnn.Mat(value[0]))
-        return [np.array(extractor.extract("out0")[1])[None]]
-
-
 class Sinter:
-    """The generated runner: a process, whose CPU time is that of many runs less that of few."""
+    """The generated runner: a process, whose time is that of many runs less that of few."""
 
-    def __init__(self, sinter, path, feed, folder):
-        said = board.compile_to(sinter, path, "host", f"{folder}/bundle")
+    def __init__(self, sinter, path, feed, threads, folder, *options):
+        bundle = f"{folder}/bundle{''.join(options)}"
+        options += ("--threads", str(threads)) if threads > 1 else ()
+        said = board.compile_to(sinter, path, "host", bundle, *options)
         figures = [int(n) for n in re.findall(r"(?:arena|weights) (\d+) bytes", said)]
         self.arena_bytes, self.weights_bytes = figures
-        bundle = f"{folder}/bundle"
-        self.program, self.arguments = f"{folder}/program", []
+        self.program, self.arguments, self.threads = f"{bundle}/program", [], threads
         subprocess.run(["g++", *board.flags_of(bundle), f"-I{bundle}", *board.sources_of(bundle), f"{bundle}/net_main.cpp",
-                        "-o", self.program], check=True)
+                        "-pthread", "-o", self.program], check=True)
         for k, value in enumerate(feed.values()):
-            file = f"{folder}/in{k}.pb"
+            file = f"{bundle}/in{k}.pb"
             with open(file, "wb") as f:
                 f.write(numpy_helper.from_array(value).SerializeToString())
             self.arguments += ["--in", file]
-        self.outputs = [f"{folder}/out{k}.pb" for k in range(len(onnx.load(path).graph.output))]
+        for k in range(len(onnx.load(path, load_external_data=False).graph.output)):
+            self.arguments += ["--out", f"{bundle}/out{k}.pb"]
 
-    def cpu(self, runs):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [self.program, *self.arguments, "--repeat", str(runs)]
-        for file in self.outputs:
-            command += ["--out", file]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    def spent(self, runs):
+        """Seconds that the process takes for `runs` runs."""
+        start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([self.program, *self.arguments, "--repeat", str(runs)], check=True, stdout=subprocess.DEVNULL)
+        if self.threads > 1:
+            return time.perf_counter() - start
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     def time(self, runs):
-        """Seconds of CPU time of one run."""
-        return max(self.cpu(runs + 2) - self.cpu(2), 1e-9) / runs
+        """Seconds of one run."""
+        return max(self.spent(runs + 2) - self.spent(2), 1e-9) / runs
 
     def run(self):
-        self.cpu(1)
+        self.spent(1)
         result = []
-        for file in self.outputs:
-            t = onnx.TensorProto()
-            t.ParseFromString(open(file, "rb").read())
-            result.append(numpy_helper.to_array(t))
+        for file in self.arguments[1::2]:
+            if os.path.basename(file).startswith("out"):
+                t = onnx.TensorProto()
+                with open(file, "rb") as f:
+                    t.ParseFromString(f.read())
+                result.append(numpy_helper.to_array(t))
         return result
 
 
-PEERS = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "ncnn": Ncnn, "mnn": Mnn}
+WRONG = 1e-2  # a peer whose output differs by more is no peer for this net
+
+
+def flops(model):
+    """Two for each multiply-add of the net's convolutions and products; 0 where an extent isn't known."""
+    graph = onnx.shape_inference.infer_shapes(model).graph
+    shapes = {w.name: list(w.dims) for w in graph.initializer}
+    for v in [*graph.input, *graph.value_info, *graph.output]:
+        shapes[v.name] = [d.dim_value for d in v.type.tensor_type.shape.dim]
+    total = 0
+    for node in graph.node:
+        out, given = shapes.get(node.output[0], [0]), [shapes.get(i, [0]) for i in node.input]
+        if node.op_type == "Conv":
+            total += 2 * math.prod(out) * math.prod(given[1][1:])
+        elif node.op_type == "ConvTranspose":
+            total += 2 * math.prod(given[0]) * math.prod(given[1][1:])
+        elif node.op_type == "MatMul":
+            total += 2 * math.prod(out) * given[0][-1]
+        elif node.op_type == "Gemm":
+            total += 2 * math.prod(out) * math.prod(given[1]) // max(out[-1], 1)
+    return total
+
+
+def peak_gflops():
+    """Multiply-adds of this machine, one thread: what a loop without loads reaches (bench/peak.cpp)."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peak.cpp")
+        subprocess.run(["g++", "-O2", "-march=native", source, "-o", f"{folder}/peak"], check=True)
+        return float(subprocess.run([f"{folder}/peak"], check=True, capture_output=True, text=True).stdout)
 
 
 def difference(got, want):
@@ -164,43 +139,54 @@ def difference(got, want):
     return worst
 
 
+def start_peers(clean, feed, threads, folder, row):
+    """The peers that can run the net, by name; why the others can't goes to the row."""
+    started = {}
+    for name in peers.KINDS:
+        try:
+            peer = peers.Peer(name, clean, feed, threads, folder)
+        except RuntimeError as error:
+            row["absent"][name] = str(error)
+            continue
+        started[name] = peer
+        row["difference"][name] = difference(peer.outputs, started["onnxruntime"].outputs)
+        row["resident_bytes"][name] = peer.resident_bytes
+        if row["difference"][name] > WRONG:
+            row["absent"][name] = f"wrong: differs by {row['difference'][name]:.1e}"
+            started.pop(name).close()
+    if "onnxruntime" not in started:
+        raise RuntimeError("ONNX Runtime can't run it: " + row["absent"]["onnxruntime"])
+    return started
+
+
+def take_turns(ours, started, options):
+    """Seconds of each run, by runtime; all take part in each turn."""
+    samples = {name: [] for name in ["sinter", *started]}
+    for _ in range(options.turns):
+        for name, peer in started.items():
+            samples[name] += peer.times(options.seconds)
+        runs = max(4, min(100000, int(options.seconds / 4 / min(samples["onnxruntime"]))))
+        samples["sinter"] += [ours.time(runs) for _ in range(4)]
+    return samples
+
+
 def measure(name, path, options):
     model = strip(onnx.load(path))
     feed = inputs_of(model)
     if feed is None:
         return None
+    row = {"model": name, "us": {}, "difference": {}, "resident_bytes": {}, "absent": {}, "flops": flops(model)}
     with tempfile.TemporaryDirectory() as folder:
         clean = f"{folder}/net.onnx"
         onnx.save(model, clean)
-        peers, row = {}, {"model": name, "cpu_us": {}, "difference": {}}
-        for peer, kind in PEERS.items():
-            try:
-                peers[peer] = kind(clean, feed)
-                outputs = peers[peer].run()
-            except Exception as error:  # not installed, or it can't run this net: said once, in the table's footnote
-                peers.pop(peer, None)
-                row.setdefault("absent", {})[peer] = f"{type(error).__name__}: {error}".splitlines()[0][:100]
-                continue
-            if peer == "onnxruntime":
-                want = outputs
-            row["difference"][peer] = difference(outputs, want)
-        ours = Sinter(options.sinter, clean, feed, folder)
-        row["difference"]["sinter"] = difference(ours.run(), want)
-        samples = {peer: [] for peer in peers}
-        samples["sinter"] = []
-        for _ in range(options.turns):
-            for peer, net in peers.items():
-                end = time.perf_counter() + options.seconds
-                while time.perf_counter() < end or len(samples[peer]) < 3:
-                    start = time.process_time()
-                    net.run()
-                    samples[peer].append(time.process_time() - start)
-            each = options.seconds / 4
-            runs = max(4, min(100000, int(each / min(samples["onnxruntime"]))))
-            samples["sinter"] += [ours.time(runs) for _ in range(4)]
-        for peer, times in samples.items():
-            row["cpu_us"][peer] = [min(times) * 1e6, statistics.median(times) * 1e6]
-        row["ratio"] = min(t[0] for p, t in row["cpu_us"].items() if p != "sinter") / row["cpu_us"]["sinter"][0]
+        ours = Sinter(options.sinter, clean, feed, options.threads, folder)
+        started = start_peers(clean, feed, options.threads, folder, row)
+        row["difference"]["sinter"] = difference(ours.run(), started["onnxruntime"].outputs)
+        for runtime, times in take_turns(ours, started, options).items():
+            row["us"][runtime] = [min(times) * 1e6, statistics.median(times) * 1e6]
+        for peer in started.values():
+            peer.close()
+        row["ratio"] = min(t[0] for p, t in row["us"].items() if p != "sinter") / row["us"]["sinter"][0]
         row["arena_bytes"], row["weights_bytes"] = ours.arena_bytes, ours.weights_bytes
         if options.armsim:
             row["mcycles"] = {}
@@ -210,77 +196,97 @@ def measure(name, path, options):
     return row
 
 
-def markdown(rows):
-    """The rows as a Markdown table: minima of CPU time, the best peer's over ours, memory, modelled cycles."""
-    boards = any("mcycles" in r for r in rows)
-    heads = ["net", "sinter us", *(f"{p} us" for p in PEERS), "best peer / ours", "arena + weights MB"]
-    heads += ["A53 / A72 / A76 Mcycles"] if boards else []
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    for r in rows:
-        cells = [r["model"]] + [f"{r['cpu_us'][p][0]:.0f}" if p in r["cpu_us"] else "-" for p in ("sinter", *PEERS)]
-        cells += [f"{r['ratio']:.2f}", f"{r['arena_bytes'] / 1e6:.2f} + {r['weights_bytes'] / 1e6:.2f}"]
-        cells += [" / ".join(f"{m:.1f}" for m in r["mcycles"].values()) if "mcycles" in r else ""] if boards else []
-        lines.append("| " + " | ".join(cells) + " |")
-    for peer in PEERS:
-        ratios = [r["cpu_us"][peer][0] / r["cpu_us"]["sinter"][0] for r in rows if peer in r["cpu_us"]]
+def geometric_mean(ratios):
+    return math.exp(statistics.fmean(math.log(x) for x in ratios))
+
+
+def cells_of(row):
+    """A net's line: times in microseconds, the best peer's over ours, memory, speed, modelled cycles."""
+    mb = lambda n: f"{n / 1e6:.1f}"
+    cells = [row["model"]] + [f"{row['us'][p][0]:.0f}" if p in row["us"] else "-" for p in ("sinter", *peers.KINDS)]
+    cells += [f"{row['ratio']:.2f}", f"{row['difference']['sinter']:.0e}", f"{mb(row['arena_bytes'])} + {mb(row['weights_bytes'])}"]
+    cells += [mb(min(row["resident_bytes"].values()))]
+    cells += [f"{row['flops'] / row['us']['sinter'][0] / 1e3:.0f}" if row["flops"] else "-"]
+    return cells + [" / ".join(f"{m:.1f}" for m in row["mcycles"].values()) if "mcycles" in row else "-"]
+
+
+HEADS = ["net", "sinter us", *(f"{p} us" for p in peers.KINDS), "best peer / ours", "difference", "arena + weights MB",
+         "least peer's MB", "GFLOP/s", "A53 / A72 / A76 Mcycles"]
+
+
+def summary(rows):
+    """Sentences below the table: geometric means, and why a peer is missing."""
+    ratios = [r["ratio"] for r in rows]
+    lines = [f"The best peer: {geometric_mean(ratios):.2f} times our time as geometric mean over {len(rows)} nets, least "
+             f"{min(ratios):.2f}."]
+    for peer in peers.KINDS:
+        ratios = [r["us"][peer][0] / r["us"]["sinter"][0] for r in rows if peer in r["us"]]
         if ratios:
-            mean = math.exp(statistics.fmean(math.log(x) for x in ratios))
-            lines.append(f"\n{peer}: {mean:.2f} times our time as geometric mean over {len(ratios)} nets, least {min(ratios):.2f}.")
-    return "\n".join(lines) + "\n"
+            lines.append(f"{peer}: {geometric_mean(ratios):.2f} times our time over {len(ratios)} nets, least {min(ratios):.2f}.")
+        absent = [f"{r['model']} ({r['absent'][peer]})" for r in rows if peer in r["absent"]]
+        if absent:
+            lines.append(f"{peer} is missing for " + "; ".join(absent) + ".")
+    return lines
 
 
-def main():
+def markdown(rows):
+    lines = ["| " + " | ".join(HEADS) + " |", "|" + "---|" * len(HEADS)]
+    lines += ["| " + " | ".join(cells_of(r)) + " |" for r in rows]
+    return "\n".join(lines + [""] + summary(rows)) + "\n"
+
+
+def nets_of(options, folder):
+    """Names and files of the nets to measure; those of bench/models.py are written to `folder`."""
+    nets = []
+    for name in models.MODELS:
+        if re.search(options.k, name):
+            onnx.save(models.make(name), f"{folder}/{name}.onnx")
+            nets.append((name, f"{folder}/{name}.onnx"))
+    for path in sorted(glob.glob(f"{options.models}/*/model.onnx")) if options.models else []:
+        name = os.path.basename(os.path.dirname(path))
+        if re.search(options.k, name):
+            nets.append((name, path))
+    return nets
+
+
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sinter", default="build/host/sinter")
     parser.add_argument("--models", help="a folder with NET/model.onnx")
     parser.add_argument("-k", default="", help="only nets whose name matches")
+    parser.add_argument("--threads", type=int, default=1, help="of every runtime; from 2 on times are wall times")
     parser.add_argument("--armsim", help="the simulator's program, for modelled cycles")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each runtime in a turn")
     parser.add_argument("--json", help="write the rows to this file")
     parser.add_argument("--markdown", help="write the table of docs/performance.md to this file")
-    options = parser.parse_args()
-    rows = []
+    return parser.parse_args()
+
+
+def main():
+    options, rows = arguments(), []
     with tempfile.TemporaryDirectory() as folder:
-        nets = []
-        for name in models.MODELS:
-            if re.search(options.k, name):
-                onnx.save(models.make(name), f"{folder}/{name}.onnx")
-                nets.append((name, f"{folder}/{name}.onnx"))
-        for path in sorted(glob.glob(f"{options.models}/*/model.onnx")) if options.models else []:
-            name = os.path.basename(os.path.dirname(path))
-            if re.search(options.k, name):
-                nets.append((name, path))
-        columns = ["sinter", *PEERS]
-        print(f"{'net':28}" + "".join(f"{c:>22}" for c in columns) + "   ratio  difference   arena+weights  A53/A72/A76 Mcycles")
-        for name, path in nets:
+        print(" | ".join(HEADS))
+        for name, path in nets_of(options, folder):
             try:
                 row = measure(name, path, options)
             except Exception as error:  # one net that fails must not cost the table
-                print(f"{name:28} failed: {str(error).splitlines()[0][:140] if str(error) else type(error).__name__}", flush=True)
+                print(f"{name} failed: {(str(error).splitlines() or [type(error).__name__])[0][:200]}", flush=True)
                 continue
             if row is None:
+                print(f"{name}: left out, its inputs aren't static numbers", flush=True)
                 continue
             rows.append(row)
-            cells = [f"{row['cpu_us'][c][0]:11.1f} {row['cpu_us'][c][1]:10.1f}" if c in row["cpu_us"] else f"{'-':>22}"
-                     for c in columns]
-            boards = "/".join(f"{m:.2f}" for m in row.get("mcycles", {}).values())
-            print(f"{name:28}" + "".join(cells) + f"  {row['ratio']:5.2f}x  {row['difference']['sinter']:9.1e}"
-                  f"  {(row['arena_bytes'] + row['weights_bytes']) / 1e6:9.2f} MB  {boards}", flush=True)
-    if rows:
-        mean = math.exp(statistics.fmean(math.log(r["ratio"]) for r in rows))
-        print(f"geometric mean {mean:.2f}x the best peer over {len(rows)} nets, least {min(r['ratio'] for r in rows):.2f}x "
-              "(us of CPU time: minimum, median)")
-        for peer in PEERS:
-            why = {r["absent"][peer] for r in rows if peer in r.get("absent", {})}
-            if why:
-                print(f"{peer}: not measured where {'; '.join(sorted(why))}")
-    if options.markdown and rows:
+            print(" | ".join(cells_of(row)), flush=True)
+            if options.json:
+                with open(options.json, "w") as f:
+                    json.dump(rows, f, indent=1)
+    if not rows:
+        sys.exit("no net was measured")
+    print("\n".join(summary(rows)), f"This machine's peak: {peak_gflops():.0f} GFLOP/s of one thread.", sep="\n")
+    if options.markdown:
         with open(options.markdown, "w") as f:
             f.write(markdown(rows))
-    if options.json:
-        with open(options.json, "w") as f:
-            json.dump(rows, f, indent=1)
 
 
 if __name__ == "__main__":
