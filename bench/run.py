@@ -3,7 +3,8 @@
 
     python bench/run.py [--sinter build/host/sinter] [--models FOLDER] [-k REGEX] [--threads 2] [--armsim ARMSIM]
 
-Nets: those of bench/models.py, and every model.onnx below --models whose inputs are static. All runtimes of a net take
+Nets: those of bench/models.py, and every FOLDER/*/model.onnx, given the inputs of its test_data_set_0 or, where its extents
+are static, seeded ones. All runtimes of a net take
 turns in the same minute. Times are microseconds of CPU time of one thread (wall time with --threads), the least of all
 turns; --json keeps the medians too. Outputs are compared with ONNX Runtime's: `difference` is the largest of any element,
 relative to the output's largest; a peer that differs by more than a hundredth is left out. Memory: our arena and packed
@@ -41,7 +42,22 @@ def strip(model):
     return model
 
 
-def inputs_of(model):
+def stored_inputs(path, model):
+    """The inputs of test_data_set_0 beside the model file, by name; None where there are none."""
+    files = sorted(glob.glob(os.path.join(os.path.dirname(path), "test_data_set_0", "input_*.pb")),
+                   key=lambda f: int(re.findall(r"\d+", f)[-1]))
+    if len(files) != len(model.graph.input):
+        return None
+    feed = {}
+    for i, file in zip(model.graph.input, files):
+        tensor = onnx.TensorProto()
+        with open(file, "rb") as f:
+            tensor.ParseFromString(f.read())
+        feed[i.name] = numpy_helper.to_array(tensor)
+    return feed
+
+
+def seeded_inputs(model):
     """Seeded inputs by name; None where an extent is not static or a type is not a float's or an integer's."""
     feed = {}
     for k, i in enumerate(model.graph.input):
@@ -52,6 +68,15 @@ def inputs_of(model):
         random = np.random.default_rng(k)
         feed[i.name] = (random.uniform(-1, 1, shape) if dtype.kind == "f" else random.integers(0, 2, shape)).astype(dtype)
     return feed
+
+
+def fix_extents(model, feed):
+    """Every runtime may know the extents of the inputs that it will be given."""
+    for i in model.graph.input:
+        shape = i.type.tensor_type.shape
+        del shape.dim[:]
+        for extent in feed[i.name].shape:
+            shape.dim.add().dim_value = extent
 
 
 class Sinter:
@@ -83,9 +108,12 @@ class Sinter:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    def time(self, runs):
-        """Seconds of one run."""
-        return max(self.spent(runs + 2) - self.spent(2), 1e-9) / runs
+    def times(self, seconds):
+        """Seconds of a run, four times: each the mean of so many runs that they take a quarter of `seconds`."""
+        start, runs = min(self.spent(2) for _ in range(5)), 2
+        while self.spent(runs) - start < seconds / 8 and runs < 1 << 22:
+            runs *= 4
+        return [max(self.spent(2 * runs + 2) - start, 1e-9) / (2 * runs) for _ in range(4)]
 
     def run(self):
         self.spent(1)
@@ -116,9 +144,9 @@ def flops(model):
         elif node.op_type == "ConvTranspose":
             total += 2 * math.prod(given[0]) * math.prod(given[1][1:])
         elif node.op_type == "MatMul":
-            total += 2 * math.prod(out) * given[0][-1]
+            total += 2 * math.prod(out) * (given[0] or [0])[-1]
         elif node.op_type == "Gemm":
-            total += 2 * math.prod(out) * math.prod(given[1]) // max(out[-1], 1)
+            total += 2 * math.prod(out) * math.prod(given[1]) // max((out or [0])[-1], 1)
     return total
 
 
@@ -139,16 +167,25 @@ def difference(got, want):
     return worst
 
 
-def start_peers(clean, feed, threads, folder, row):
+def start_peer(name, files, feed, threads, folder):
+    """The peer with the first of `files` that it can run."""
+    for k, file in enumerate(files):
+        try:
+            return peers.Peer(name, file, feed, threads, folder)
+        except RuntimeError:
+            if k + 1 == len(files):
+                raise
+
+
+def start_peers(files, feed, threads, folder, row):
     """The peers that can run the net, by name; why the others can't goes to the row."""
     started = {}
     for name in peers.KINDS:
         try:
-            peer = peers.Peer(name, clean, feed, threads, folder)
+            started[name] = peer = start_peer(name, files, feed, threads, folder)
         except RuntimeError as error:
             row["absent"][name] = str(error)
             continue
-        started[name] = peer
         row["difference"][name] = difference(peer.outputs, started["onnxruntime"].outputs)
         row["resident_bytes"][name] = peer.resident_bytes
         if row["difference"][name] > WRONG:
@@ -165,22 +202,24 @@ def take_turns(ours, started, options):
     for _ in range(options.turns):
         for name, peer in started.items():
             samples[name] += peer.times(options.seconds)
-        runs = max(4, min(100000, int(options.seconds / 4 / min(samples["onnxruntime"]))))
-        samples["sinter"] += [ours.time(runs) for _ in range(4)]
+        samples["sinter"] += ours.times(options.seconds)
     return samples
 
 
 def measure(name, path, options):
     model = strip(onnx.load(path))
-    feed = inputs_of(model)
+    feed = stored_inputs(path, model) or seeded_inputs(model)
     if feed is None:
         return None
-    row = {"model": name, "us": {}, "difference": {}, "resident_bytes": {}, "absent": {}, "flops": flops(model)}
+    row = {"model": name, "us": {}, "difference": {}, "resident_bytes": {}, "absent": {}}
     with tempfile.TemporaryDirectory() as folder:
-        clean = f"{folder}/net.onnx"
+        free, clean = f"{folder}/free.onnx", f"{folder}/net.onnx"
+        onnx.save(model, free)
+        fix_extents(model, feed)
         onnx.save(model, clean)
+        row["flops"] = flops(model)
         ours = Sinter(options.sinter, clean, feed, options.threads, folder)
-        started = start_peers(clean, feed, options.threads, folder, row)
+        started = start_peers([clean, free], feed, options.threads, folder, row)
         row["difference"]["sinter"] = difference(ours.run(), started["onnxruntime"].outputs)
         for runtime, times in take_turns(ours, started, options).items():
             row["us"][runtime] = [min(times) * 1e6, statistics.median(times) * 1e6]
