@@ -3,8 +3,8 @@
 //   d = x - mean(x);  y = d / sqrt(mean(d^2) + epsilon)  [* scale] [+ bias]     LayerNormalization
 //                     y = x / sqrt(mean(x^2) + epsilon)  [* scale]              RMSNormalization
 //
-// with means over the last axis that keep it, d^2 as Pow or Mul, the division also as Mul by a Reciprocal,
-// and scale and bias constants of the last axis. Nothing in between may be used elsewhere. The operators
+// with means over the last axis that keep it, d^2 as Pow or Mul, the division also as Mul by a Reciprocal or
+// by 1 / sqrt(...), and scale and bias constants of the last axis. Nothing in between may be used elsewhere. The operators
 // compute in one pass with fewer rounding steps, so not with `exact`.
 #include <algorithm>
 
@@ -26,6 +26,7 @@ class Matcher {
     return v->users.size() == uses && !g_.is_output(v) ? v->producer : nullptr;
   }
   Node* last_axis_mean(const Value* v) const;
+  Node* reciprocal(const Value* v) const;
   bool match_denominator(const Value* v);
   bool match_square(const Value* v);
   Value* factor(Node* n, const char* op, Node*& next) const;
@@ -44,6 +45,13 @@ Node* Matcher::last_axis_mean(const Value* v) const {
   const auto axes = integers_of(n->input(1));
   const int64_t rank = static_cast<int64_t>(n->inputs[0]->type.shape.size());
   return axes && axes->size() == 1 && ((*axes)[0] == -1 || (*axes)[0] == rank - 1) ? n : nullptr;
+}
+
+// The maker of v if v is 1 / its last input.
+Node* Matcher::reciprocal(const Value* v) const {
+  if (Node* n = maker(v, "Reciprocal")) return n;
+  Node* n = maker(v, "Div");
+  return n && uniform_of(n->inputs[0]) == 1.0 ? n : nullptr;
 }
 
 bool Matcher::match_square(const Value* v) {
@@ -104,13 +112,13 @@ bool Matcher::fuse(Node* n) {
     parts_.clear();
     numerator_ = n->inputs[1 - side];
     const Value* denominator = n->inputs[side];
-    Node* reciprocal = division ? nullptr : maker(denominator, "Reciprocal");
-    if (!division && !reciprocal) continue;
-    if (reciprocal) denominator = reciprocal->inputs[0];
+    Node* inverse = division ? nullptr : reciprocal(denominator);
+    if (!division && !inverse) continue;
+    if (inverse) denominator = inverse->inputs.back();
     if (numerator_->data || numerator_->type.shape.empty() || !numerator_->type.shape.back().is_static())
       continue;
     if (!match_denominator(denominator)) continue;
-    if (reciprocal) parts_.push_back(reciprocal);
+    if (inverse) parts_.push_back(inverse);
     // The numerator minus its mean makes it a LayerNormalization.
     const size_t uses = 1 + (parts_[0]->inputs.size() > 1 && parts_[0]->inputs[1] == numerator_ ? 2u : 1u);
     Node* centred = maker(numerator_, "Sub", uses);

@@ -106,6 +106,13 @@ const Proof kProofs[] = {
      "Constant<value = float {2.0}>()  p = Pow(x, two)  v = ReduceMean(p, ax)"
      "e = Add(v, eps)  s = Sqrt(e)  r = Reciprocal(s)  q = Mul(x, r)  y = Mul(w_s, q)",
      1e-5},
+    {"rmsnorm_by_one_over",
+     {"fuse_layernorm"},
+     "(float[N,5,8] x, float[8] w_s) => (float[N,5,8] y)",
+     "ax = Constant<value = int64[1] {-1}>()  eps = Constant<value = float {0.00001}>()  two = "
+     "Constant<value = float {2.0}>()  one = Constant<value = float {1.0}>()  p = Pow(x, two)"
+     "v = ReduceMean(p, ax)  e = Add(v, eps)  s = Sqrt(e)  r = Div(one, s)  q = Mul(x, r)  y = Mul(q, w_s)",
+     1e-5},
     {"not_layernorm",
      {"fuse_layernorm"},
      "(float[N,8,8] x) => (float[N,8,8] y, float[N,8,8] d)",
