@@ -1,6 +1,6 @@
 """Trains the noise suppressor and writes every file that the demo reads.
 
-    python train.py            # about four minutes on one core
+    python train.py            # about a minute on one core
 
 The net hears a recording as it comes, 10 ms at a time, and remembers what it needs in a state that the caller hands
 back with the next frame: it can run for ever on a stream. A frame is 320 samples at 16 kHz, half of them old. The

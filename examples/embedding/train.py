@@ -1,6 +1,6 @@
 """Trains the text embedding and writes every file that the demo reads.
 
-    python train.py            # about two minutes on one core
+    python train.py            # about a minute on one core
 
 The net turns a sentence into 64 numbers, so that sentences that mean the same point in the same direction: a small
 transformer encoder (A. Vaswani et al., 2017; two layers of four heads), whose tokens' mean is scaled to length 1. It
