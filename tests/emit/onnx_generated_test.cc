@@ -1,8 +1,9 @@
 // ONNX's own backend tests as generated code: some forty models a program, one gtest a program.
 //
-// Three ways: with all passes on the best target of this machine, the same on aarch64 (under qemu; every
-// third batch, or all with SINTER_TEST_ALL=1), and without any pass for a seeded third of the models, so that
-// the kernels see nodes as the model has them. What import or the compiler refuses is skipped, and the
+// Four ways: with all passes on the best target of this machine; the same on aarch64 (under qemu; every third
+// batch, or all with SINTER_TEST_ALL=1); the same under AddressSanitizer and UndefinedBehaviorSanitizer (only
+// with SINTER_TEST_ALL=1); and without any pass for a seeded third of the models, so that the kernels see
+// nodes as the model has them. What import or the compiler refuses is skipped, and the
 // reasons are counted and printed at the end. Whatever is accepted must build, run and give the stored
 // outputs.
 //
@@ -25,7 +26,12 @@
 namespace sinter {
 namespace {
 
-enum class Way { kHost, kBoard, kPlain };
+enum class Way { kHost, kBoard, kSanitized, kPlain };
+
+const std::map<Way, std::string> kNames = {{Way::kHost, "host"},
+                                           {Way::kBoard, "aarch64"},
+                                           {Way::kSanitized, "sanitized"},
+                                           {Way::kPlain, "no_passes"}};
 
 struct Batch {
   std::vector<std::pair<std::string, std::string>> tests;  // category, name
@@ -142,7 +148,7 @@ TEST_P(OnnxGenerated, GivesStoredOutputs) {
   for (const auto& [category, name] : tests.tests)
     if (way != Way::kPlain || chosen(name)) add(batch, category, name, way);
   Table& table = tables()[way];
-  for (const Result& r : batch.run(target(way), {.together = 14})) {
+  for (const Result& r : batch.run(target(way), {.sanitize = way == Way::kSanitized, .together = 14})) {
     if (!r.skipped.empty()) GTEST_SKIP() << r.skipped;
     EXPECT_EQ(r.refused, "") << r.name << ": refused after it was planned";
     EXPECT_EQ(r.error, "") << r.name;
@@ -159,6 +165,8 @@ std::vector<std::pair<Batch, Way>> cases() {
   for (const Batch& b : list) out.emplace_back(b, Way::kHost);
   for (size_t i = 0; i < list.size(); ++i)
     if (all || i % 3 == 0) out.emplace_back(list[i], Way::kBoard);
+  for (const Batch& b : list)
+    if (all) out.emplace_back(b, Way::kSanitized);
   // Three batches' thirds make one.
   for (size_t i = 0; i < list.size(); i += 3) {
     Batch b;
@@ -170,9 +178,8 @@ std::vector<std::pair<Batch, Way>> cases() {
 }
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OnnxGenerated);
 INSTANTIATE_TEST_SUITE_P(All, OnnxGenerated, testing::ValuesIn(cases()), [](const auto& info) {
-  const Way way = info.param.second;
-  std::string name = way == Way::kHost ? "host_" : way == Way::kBoard ? "aarch64_" : "no_passes_";
-  name += info.param.first.tests.front().first + "_" + info.param.first.tests.front().second;
+  const auto& first = info.param.first.tests.front();
+  std::string name = kNames.at(info.param.second) + "_" + first.first + "_" + first.second;
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return name;
@@ -216,11 +223,8 @@ class PrintTables : public testing::Environment {
     if (const char* file = std::getenv("SINTER_ONNX_RESULTS"))
       write_results(tables()[Way::kHost].verdicts, file);
     for (const auto& [way, t] : tables()) {
-      std::printf("%s: %d passed, %d failed, %d refused\n",
-                  way == Way::kHost    ? "host, all passes"
-                  : way == Way::kBoard ? "aarch64, all passes"
-                                       : "host, no passes",
-                  t.passed, t.failed, t.refused);
+      std::printf("%s: %d passed, %d failed, %d refused\n", kNames.at(way).c_str(), t.passed, t.failed,
+                  t.refused);
       for (const auto& [why, tests] : t.reasons)
         std::printf("  %4zu  %s  (%s)\n", tests.size(), why.c_str(), tests.front().c_str());
     }
