@@ -11,6 +11,7 @@
 #include "ir/error.h"
 #include "ops/op.h"
 #include "plan/strips.h"
+#include "targets/machine.h"
 
 namespace sinter {
 namespace {
@@ -151,6 +152,7 @@ class Code {
     for (const Entry& e : entries_)
       for (const std::string& h : e.layer->includes) (h.rfind("sinter/", 0) == 0 ? headers : own).insert(h);
     for (const std::string& h : own) p_.line("#include \"{}\"", h);
+    if (machine_of(target_).in_order) p_.line("#include \"sinter/in_order.h\"");
     p_.line("#include \"sinter/simd_{}.h\"", target_.isa);
     if (std::any_of(g_.checks.begin(), g_.checks.end(), [](const Check&) { return true; }) ||
         !g_.symbols->all().empty())

@@ -261,18 +261,32 @@ class Writer {
                 sum_plane_);
     w_.out.line("}}");
     w_.out.put("};");
+    register_tiles();
+    w_.out.line("}}");
+  }
+
+  // Register tiles over the group's tiles. A group has choice_.group of them, a multiple of the register
+  // tile's, but for the last one, which is cut into equal register tiles: one of a single pixel costs as much
+  // as three.
+  void register_tiles() {
     const int size = w_.target.tile(panels_.vectors);
     const Dim tiles = tiles_y_ * tiles_x_;
+    const std::string call = "tile(Int<{T}>(), {x});";
+    if (!tiles.is_static()) return emit_tile_range(w_, "0", "count", size, "t", call);
+    const int64_t last = tiles.value() % choice_.group;
+    if (tiles.value() <= choice_.group) return emit_tiles(w_, "0", "count", tiles, size, "t", call);
+    if (last == 0) return emit_tiles(w_, "0", "count", Dim(choice_.group), size, "t", call);
     w_.out.line("std::int64_t t = 0;");
-    w_.out.line("for (; t + {0} <= count; t += {0}) tile(Int<{0}>(), t);", size);
-    if (tiles.is_static()) {
-      const int64_t rest = tiles.value() % choice_.group % size;
-      if (rest > 0) w_.out.line("if (t < count) tile(Int<{}>(), t);", rest);
-    } else {
-      for (int s = size / 2; s >= 1; s /= 2)
-        w_.out.line("for (; t + {0} <= count; t += {0}) tile(Int<{0}>(), t);", s);
-    }
-    w_.out.line("}}");
+    const int64_t count = (last + size - 1) / size, base = last / count, larger = last % count;
+    const int64_t first = base == size       ? count
+                          : base + 1 == size ? larger
+                                             : 0;  // of the last group's, whole ones
+    w_.out.line("const std::int64_t whole = count == {0} ? {0} : {1};", choice_.group, first * size);
+    w_.out.line("for (; t < whole; t += {0}) tile(Int<{0}>(), t);", size);
+    if (larger > 0 && first == 0)
+      w_.out.line("if (t < count) for (; t < {0}; t += {1}) tile(Int<{1}>(), t);", larger * (base + 1),
+                  base + 1);
+    if (base < size) w_.out.line("for (; t < count; t += {0}) tile(Int<{0}>(), t);", base);
   }
 
   void outputs(const std::string& columns) {

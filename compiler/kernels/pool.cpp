@@ -124,80 +124,156 @@ bool accepts_vectors(const Node& n, const Target&) {
          !n.has_output(1) && n.has_output(0) && vector_epilogue(n);
 }
 
-void emit_vectors(LayerWriter& w) {
-  const Node& n = w.node;
-  const Words words{*kind_of(n, false), static_cast<double>(n.attributes.integer("p", 2))};
-  const Window window = window_of(n);
-  const Shape& xs = n.inputs[0]->type.shape;
-  const Shape& ys = n.outputs[0]->type.shape;
-  const Dim channels = xs.back();
-  Rows rows{w, window, xs[0], channels, output_pitch(n)};
-  const bool pads = n.attributes.integer("count_include_pad", 0) != 0;
-  const bool average = words.kind == Kind::kAverage, fits = windows_fit(window, pads);
-  int64_t taps = 1;
-  for (int64_t k : window.kernel) taps *= k;
-  w.include("sinter/math.h");
-  w.include("sinter/mac.h");
-  w.flops(product(ys) * Dim(taps));
-  w.summary(summary_of(n, window));
-  const std::string x = w.input(0);
-  const Epilogue epilogue(w, ys);
-  const std::string y = w.output(0);
-
-  if (average && fits) {
-    w.out.line("constexpr float scale = 1.0f / {};", taps);
-    w.out.blank();
-  }
-  const bool parted = !rows.outermost().is(1);
-  if (parted) rows.turns = w.open_parts(w.dim(rows.outermost()));
-  Rows(rows).open();
-  // One output pixel: its taps [first, end) of the row lie inside.
-  w.out.line(
-      "const auto pixel = [&](std::int64_t ox, std::int64_t first, std::int64_t end) "
-      "__attribute__((always_inline)) {{");
-  if (average && !fits) {
-    w.out.line("const std::int64_t count = {};", count_text(w, window, rows, pads));
-    w.out.line("const float scale = count > 0 ? 1.0f / static_cast<float>(count) : 0.0f;");
-  }
-  w.out.line("float* const to = {};", plus(y, rows.output_offset("ox")));
-  open_columns(w);
-  w.out.line("f32v acc[kVectors];");
-  w.out.line("SINTER_UNROLL");
-  w.out.line("for (int v = 0; v < kVectors; ++v) acc[v] = {};", words.first());
-  rows.open_taps(w.out);
-  const std::string position = plus(rows.position("ox"), times("kw", std::to_string(rows.dilation())));
-  w.out.line("for (std::int64_t kw = first; kw < end; ++kw) {{");
-  w.out.line("const float* const from = {};", plus(plus(x, rows.input_offset(position)), "c"));
-  w.out.line("SINTER_UNROLL");
-  w.out.line("for (int v = 0; v < kVectors; ++v) {{");
-  w.out.line("const f32v e = load_lanes(from + v * kLanes, lanes);");
-  w.out.line("acc[v] = {};", words.step("acc[v]"));
-  w.out.line("}}");
-  w.out.line("}}");
-  rows.close_taps(w.out);
-  w.out.line("SINTER_UNROLL");
-  w.out.line("for (int v = 0; v < kVectors; ++v) {{");
-  w.out.line("const f32v r = {};", words.last("acc[v]"));
-  w.out.line("store_lanes(to + c + v * kLanes, {}, lanes);",
-             epilogue.vector("r", rows.index("ox", "c + v * kLanes"), "lanes", w.out));
-  w.out.line("}}");
-  close_columns(w, channels, std::max(1, std::min(4, 32 / w.target.lanes)));
-  w.out.put("};");
-  const std::string begin = w.dim(rows.interior_begin()), end = w.dim(rows.interior_end()),
-                    width = w.dim(rows.out_width());
-  const std::string edge = fmt::format("pixel(ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
-  const std::string inner = fmt::format("pixel(ox, 0, {});", rows.kernel());
-  if (begin == "0" && end == width) {
-    w.out.line("for (std::int64_t ox = 0; ox < {}; ++ox) {}", width, inner);
-  } else {
-    w.out.line("std::int64_t ox = 0;");
-    if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, edge);
-    if (begin != end) w.out.line("for (; ox < {}; ++ox) {}", end, inner);
-    if (end != width) w.out.line("for (; ox < {}; ++ox) {}", width, edge);
-  }
-  Rows(rows).close();
-  if (parted) w.close_parts();
+// Whether the taps of the outer axes are to be taken together first, for whole rows of the input: that reads
+// memory in its order, and no tap twice where windows overlap along the row.
+bool joins_rows(const Window& window, Kind kind, const Dim& channels) {
+  if (kind != Kind::kMax || window.rank() < 2 || !channels.is_static() || !window.in.back().is_static())
+    return false;
+  int64_t outer = 1;
+  for (size_t a = 0; a + 1 < window.rank(); ++a) outer *= window.kernel[a];
+  const int64_t along = window.kernel.back(), stride = window.strides.back();
+  constexpr int64_t kMost = 64 << 10;  // bytes of such a row
+  return outer > 1 && stride * outer + along <= outer * along &&
+         window.in.back().value() * channels.value() * 4 <= kMost;
 }
+
+// The pool of channels-last floats: its loops over rows, and the two forms of what is done for a pixel.
+class Vectors {
+ public:
+  explicit Vectors(LayerWriter& w)
+      : w_(w),
+        n_(w.node),
+        words_{*kind_of(n_, false), static_cast<double>(n_.attributes.integer("p", 2))},
+        window_(window_of(n_)),
+        channels_(n_.inputs[0]->type.shape.back()),
+        rows_{w, window_, n_.inputs[0]->type.shape[0], channels_, output_pitch(n_)},
+        joins_(joins_rows(window_, words_.kind, channels_)) {
+    for (int64_t k : window_.kernel) taps_ *= k;
+    pads_ = n_.attributes.integer("count_include_pad", 0) != 0;
+    average_ = words_.kind == Kind::kAverage;
+    fits_ = windows_fit(window_, pads_);
+    vectors_ = std::max(1, std::min(4, 32 / w.target.lanes));
+  }
+
+  void emit() {
+    const Shape& ys = n_.outputs[0]->type.shape;
+    w_.include("sinter/math.h");
+    w_.include("sinter/mac.h");
+    w_.flops(product(ys) * Dim(taps_));
+    w_.summary(summary_of(n_, window_));
+    x_ = w_.input(0);
+    epilogue_.emplace(w_, ys);
+    y_ = w_.output(0);
+    if (average_ && fits_) {
+      w_.out.line("constexpr float scale = 1.0f / {};", taps_);
+      w_.out.blank();
+    }
+    const std::optional<LayerWriter::Strip> strip = w_.strip();
+    if (strip) {
+      rows_.turns = {strip->first, strip->end};
+      rows_.x_base = strip->x_base;
+      rows_.y_base = strip->y_base;
+    }
+    const bool parted = !strip && !rows_.outermost().is(1);
+    if (parted) rows_.turns = w_.open_parts(w_.dim(rows_.outermost()));
+    if (joins_)
+      joined_ = w_.scratch_of_part("joined", "float", window_.in.back().value() * channels_.value());
+    Rows(rows_).open();
+    if (joins_) join();
+    pixel();
+    pixels();
+    Rows(rows_).close();
+    if (parted) w_.close_parts();
+  }
+
+ private:
+  void start() {
+    w_.out.line("f32v acc[kVectors];");
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int v = 0; v < kVectors; ++v) acc[v] = {};", words_.first());
+  }
+  // acc and what lies at `from`, a text.
+  void take(const std::string& from) {
+    w_.out.line("const float* const from = {};", plus(from, "c"));
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int v = 0; v < kVectors; ++v) {{");
+    w_.out.line("const f32v e = load_lanes(from + v * kLanes, lanes);");
+    w_.out.line("acc[v] = {};", words_.step("acc[v]"));
+    w_.out.line("}}");
+  }
+
+  void join() {
+    w_.out.line(
+        "// the rows of the window taken together, all pixels and channels of a row as they lie in memory");
+    open_columns(w_, "join");
+    start();
+    rows_.open_taps(w_.out);
+    take(plus(x_, rows_.input_offset("0")));
+    rows_.close_taps(w_.out);
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int v = 0; v < kVectors; ++v) store_lanes({} + c + v * kLanes, acc[v], lanes);",
+                joined_);
+    close_columns(w_, Dim(window_.in.back().value() * channels_.value()), vectors_, "join");
+  }
+
+  // One output pixel: its taps [first, end) of the row lie inside.
+  void pixel() {
+    w_.out.line(
+        "const auto pixel = [&](std::int64_t ox, std::int64_t first, std::int64_t end) "
+        "__attribute__((always_inline)) {{");
+    if (average_ && !fits_) {
+      w_.out.line("const std::int64_t count = {};", count_text(w_, window_, rows_, pads_));
+      w_.out.line("const float scale = count > 0 ? 1.0f / static_cast<float>(count) : 0.0f;");
+    }
+    w_.out.line("float* const to = {};", plus(y_, rows_.output_offset("ox")));
+    open_columns(w_);
+    start();
+    const std::string position = plus(rows_.position("ox"), times("kw", std::to_string(rows_.dilation())));
+    if (!joins_) rows_.open_taps(w_.out);
+    w_.out.line("for (std::int64_t kw = first; kw < end; ++kw) {{");
+    take(joins_ ? fmt::format("{} + ({}) * {}", joined_, position, w_.dim(channels_))
+                : plus(x_, rows_.input_offset(position)));
+    w_.out.line("}}");
+    if (!joins_) rows_.close_taps(w_.out);
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int v = 0; v < kVectors; ++v) {{");
+    w_.out.line("const f32v r = {};", words_.last("acc[v]"));
+    w_.out.line("store_lanes(to + c + v * kLanes, {}, lanes);",
+                epilogue_->vector("r", rows_.index("ox", "c + v * kLanes"), "lanes", w_.out));
+    w_.out.line("}}");
+    close_columns(w_, channels_, vectors_);
+    w_.out.put("};");
+  }
+
+  void pixels() {
+    const std::string begin = w_.dim(rows_.interior_begin()), end = w_.dim(rows_.interior_end()),
+                      width = w_.dim(rows_.out_width());
+    const std::string edge = fmt::format("pixel(ox, {}, {});", rows_.first_tap("ox"), rows_.last_tap("ox"));
+    const std::string inner = fmt::format("pixel(ox, 0, {});", rows_.kernel());
+    if (begin == "0" && end == width) {
+      w_.out.line("for (std::int64_t ox = 0; ox < {}; ++ox) {}", width, inner);
+      return;
+    }
+    w_.out.line("std::int64_t ox = 0;");
+    if (begin != "0") w_.out.line("for (; ox < {}; ++ox) {}", begin, edge);
+    if (begin != end) w_.out.line("for (; ox < {}; ++ox) {}", end, inner);
+    if (end != width) w_.out.line("for (; ox < {}; ++ox) {}", width, edge);
+  }
+
+  LayerWriter& w_;
+  const Node& n_;
+  Words words_;
+  Window window_;
+  Dim channels_;
+  Rows rows_;
+  bool joins_, pads_ = false, average_ = false, fits_ = false;
+  int64_t taps_ = 1;
+  int vectors_ = 1;
+  std::optional<Epilogue> epilogue_;
+  std::string x_, y_, joined_;
+};
+
+void emit_vectors(LayerWriter& w) { Vectors(w).emit(); }
 
 // --- rows: floats with the channels outside. Along a row, first the taps of the other axes are taken
 // together for every input column in vectors, then those of the row for each output.
@@ -415,7 +491,8 @@ void emit_plain(LayerWriter& w) {
 const std::vector<Kernel>& kernels_pool() {
   static const std::vector<Kernel> table = {
       {"pool_global", "global pools, as reductions", accepts_global, emit_global},
-      {"pool", "pools on channels-last floats, vectors over channels", accepts_vectors, emit_vectors, true},
+      {"pool", "pools on channels-last floats, vectors over channels", accepts_vectors, emit_vectors, true,
+       true},
       {"pool_rows", "maximum and average pools on floats with the channels outside, a row at a time",
        accepts_rows, emit_rows},
       {"pool_plain", "pools of any type, layout and with indices as plain loops", accepts_plain, emit_plain},

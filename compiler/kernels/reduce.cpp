@@ -2,6 +2,7 @@
 //
 //   rows      it is reduced: four vectors of partial sums, joined at the end
 //   columns   it is kept: a vector of results, one lane a column, over the rows of the reduced axes
+//   sweep     columns of a tensor beyond the cache: row by row as they lie in memory, sums in the output
 //   plain     any element type: one result at a time, accumulated in double or 64-bit integers
 //
 // Sums of float32 run in float over 4 * lanes partial sums.
@@ -52,6 +53,8 @@ class Writer {
       plain();
     else if (groups_.back().marked)
       rows();
+    else if (sweeps())
+      sweep();
     else
       columns();
   }
@@ -297,6 +300,67 @@ class Writer {
     close_columns(w_, groups_.back().extent, vectors);
     close(opened);
   }
+
+  // --- sweep: columns, but memory is read once in its order
+
+  // Columns would take a line of the cache from each of many long rows, over and over, which no prefetcher
+  // follows; in the cache they are the faster ones.
+  bool sweeps() const {
+    const size_t n = groups_.size();
+    if (r_.fold == Fold::kLogSumExp || n < 2 || !groups_[n - 2].marked) return false;
+    if (std::count_if(groups_.begin(), groups_.end(), [](const AxisGroup& g) { return g.marked; }) != 1)
+      return false;
+    const Dim row = groups_.back().extent, count = groups_[n - 2].extent;
+    return row.is_static() && count.is_static() && count.value() >= kTogether && row.value() >= 256 &&
+           row.value() * count.value() * 4 > 128 << 10;
+  }
+
+  // The sums take kTogether rows a turn, each in its turn: the order is that of columns().
+  static constexpr int64_t kTogether = 4;
+  void sweep() {
+    w_.include("sinter/math.h");
+    const int vectors = std::max(1, std::min(4, 32 / w_.target.lanes));
+    const AxisGroup& reduced = groups_[groups_.size() - 2];
+    const Dim width = groups_.back().extent;
+    std::string at = x_;
+    const int opened = open(false, groups_.size() - 1, at);
+    w_.out.line("float* const to = {};", plus(y_, out_offset("0")));
+    auto lines = [&](const char* name, const std::string& value) {
+      open_columns(w_, name);
+      w_.out.line("SINTER_UNROLL");
+      w_.out.line("for (int v = 0; v < kVectors; ++v) {{");
+      w_.out.line("const std::int64_t i = c + v * kLanes;");
+      return value;
+    };
+    auto finish = [&](const char* name, const std::string& value) {
+      w_.out.line("store_lanes(to + i, {}, lanes);", value);
+      w_.out.line("}}");
+      close_columns(w_, width, vectors, name);
+    };
+    auto take = [&](int64_t first, int64_t end, int64_t step, const char* name) {
+      if (first == end) return;
+      w_.out.line("for (std::int64_t r = {}; r < {}; r += {}) {{", first, end, step);
+      w_.out.line("const float* const from = {} + r * {};", at, w_.dim(reduced.stride));
+      lines(name, "");
+      w_.out.line("f32v sum = load_lanes(to + i, lanes);");
+      for (int64_t k = 0; k < step; ++k) {
+        w_.out.line("const f32v e{} = load_lanes({} + i, lanes);", k,
+                    plus("from", times(std::to_string(k), w_.dim(reduced.stride))));
+        w_.out.line("sum = {};", step_text(k));
+      }
+      finish(name, "sum");
+      w_.out.line("}}");
+    };
+    const int64_t count = reduced.extent.value(), whole = count / kTogether * kTogether;
+    finish("start", lines("start", fmt::format("splat({})", identity())));
+    take(0, whole, kTogether, "rows");
+    take(whole, count, 1, "row");
+    lines("end", "");
+    w_.out.line("const f32v acc = {};", last("load_lanes(to + i, lanes)", "splat"));
+    finish("end", epilogue_.vector("acc", out_index("i"), "lanes", w_.out));
+    close(opened);
+  }
+  std::string step_text(int64_t k) const { return step("sum", fmt::format("e{}", k), "splat"); }
 
   // --- plain: any element type
 

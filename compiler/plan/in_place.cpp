@@ -39,10 +39,10 @@ bool puts_channels_last(const Node& n) {
   return true;
 }
 
-// Words of NEON multiply by four neighbouring channels; the others broadcast one element at a time, wherever
-// it is.
+// Words that broadcast one element at a time find it wherever it is; those of NEON, which multiply by four
+// neighbours, have a kernel that gathers them (kernels/conv_planes.cpp).
 bool can_read_planes(const Node& n, const Target& target) {
-  if (target.aarch64 || n.op->domain[0] != 0 || std::string_view(n.op->name) != "Conv") return false;
+  if (n.op->domain[0] != 0 || std::string_view(n.op->name) != "Conv") return false;
   const Value* x = n.inputs[0];
   if (!x->producer || x->users.size() != 1 || !puts_channels_last(*x->producer)) return false;
   const Dim& channels = x->type.shape.back();

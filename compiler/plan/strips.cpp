@@ -10,6 +10,7 @@ namespace sinter {
 namespace {
 
 bool is_op(const Node& n, std::string_view name) { return n.op->domain[0] == 0 && n.op->name == name; }
+bool is_pool(const Node& n) { return is_op(n, "MaxPool") || is_op(n, "AveragePool"); }
 // Of a Transpose that is sliced: whether its output, else its input, has the channels last.
 bool puts_last(const Node& n) { return n.attributes.integers("perm").back() == 1; }
 
@@ -40,7 +41,8 @@ bool is_depthwise(const Node& n) { return n.attributes.integer("group", 1) > 1; 
 // some rows.
 bool can_be_sliced(const Node& n, const Target& t) {
   if (n.attributes.has("strip")) return false;
-  if (!is_op(n, "Transpose") && !(is_op(n, "Conv") && n.attributes.integer("channels_last", 0) == 1))
+  if (!is_op(n, "Transpose") &&
+      !((is_op(n, "Conv") || is_pool(n)) && n.attributes.integer("channels_last", 0) == 1))
     return false;
   for (const Value* v : {n.inputs[0], n.outputs[0]})
     if (v->type.shape.size() != 4 || !is_static(v->type.shape) || !v->type.shape[0].is(1)) return false;
@@ -108,9 +110,12 @@ void mark(const std::vector<Node*>& group, int64_t number, int64_t rows) {
   }
 }
 
-// Expand + depthwise + project, or two of them; a single convolution only with the way from or to planes.
+// Expand + depthwise + project, or two of them; a single convolution only with the way from or to planes, or
+// with the pool behind it.
 bool is_group(const std::vector<Node*>& group) {
   std::vector<const Node*> convolutions;
+  const auto pools = std::count_if(group.begin(), group.end(), [](const Node* n) { return is_pool(*n); });
+  if (pools > 0) return group.size() == 2 && is_op(*group[0], "Conv") && is_pool(*group[1]);
   for (size_t i = 0; i < group.size(); ++i) {
     const Node& n = *group[i];
     if (is_op(n, "Conv"))

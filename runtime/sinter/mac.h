@@ -145,6 +145,26 @@ SINTER_INLINE void mac(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_st
   mac_strided(acc, x, pixel_stride, 1, w, k);
 }
 
+// mac where x may be read up to the next multiple of four elements: what is there is not used.
+template <int OB, int T>
+SINTER_INLINE void mac_padded(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w,
+                              std::ptrdiff_t k) {
+  const std::ptrdiff_t whole = k / 4 * 4;
+  mac(acc, x, pixel_stride, w, whole);
+#if defined(SINTER_ISA_NEON)
+  if (k == whole) return;
+  float32x4_t xv[T];
+  SINTER_UNROLL
+  for (int t = 0; t < T; t++) xv[t] = vld1q_f32(x + whole + t * pixel_stride);
+  w += whole * OB * kLanes;
+  detail::mac_lane<OB, T, 0>(acc, xv, w);
+  if (k - whole > 1) detail::mac_lane<OB, T, 1>(acc, xv, w);
+  if (k - whole > 2) detail::mac_lane<OB, T, 2>(acc, xv, w);
+#else
+  mac(acc, x + whole, pixel_stride, w + whole * OB * kLanes, k - whole);
+#endif
+}
+
 // mac for a small K that is known: written out.
 template <int K, int OB, int T>
 SINTER_INLINE void mac_few(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w) {

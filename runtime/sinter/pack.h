@@ -21,12 +21,12 @@ SINTER_INLINE void pack_panel(const float* b, std::ptrdiff_t row_stride, std::pt
     }
     return;
   }
-  std::ptrdiff_t done = 0;
-  if (row_stride == 1) {
-    // Rows of b lie side by side: whole blocks are transposed in registers.
-    for (; done + kLanes <= columns; done += kLanes) {
-      std::ptrdiff_t i = 0;
-      for (; i + kLanes <= k; i += kLanes) {
+  // Where rows of b lie side by side, whole blocks are transposed in registers.
+  const std::ptrdiff_t blocks = row_stride == 1 ? columns / kLanes * kLanes : 0;
+  if (blocks > 0) {
+    const std::ptrdiff_t whole = k / kLanes * kLanes;
+    for (std::ptrdiff_t done = 0; done < blocks; done += kLanes) {
+      for (std::ptrdiff_t i = 0; i < whole; i += kLanes) {
         f32v block[kLanes];
         SINTER_UNROLL
         for (int l = 0; l < kLanes; l++) block[l] = load(b + i + (done + l) * column_stride);
@@ -35,15 +35,15 @@ SINTER_INLINE void pack_panel(const float* b, std::ptrdiff_t row_stride, std::pt
         for (int l = 0; l < kLanes; l++) store(panel + (i + l) * kWidth + done, block[l]);
       }
       const float* const column = b + done * column_stride;
-      for (; i < k; i++)
+      for (std::ptrdiff_t i = whole; i < k; i++)
         for (std::ptrdiff_t l = 0; l < kLanes; l++)
           panel[i * kWidth + done + l] = column[i + l * column_stride];
     }
   }
+  if (blocks == kWidth) return;
   for (std::ptrdiff_t i = 0; i < k; i++) {
-    for (std::ptrdiff_t j = done; j < columns; j++)
-      panel[i * kWidth + j] = b[i * row_stride + j * column_stride];
-    for (std::ptrdiff_t j = columns; j < kWidth; j++) panel[i * kWidth + j] = 0.0f;
+    for (std::ptrdiff_t j = blocks; j < kWidth; j++)
+      panel[i * kWidth + j] = j < columns ? b[i * row_stride + j * column_stride] : 0.0f;
   }
 }
 

@@ -14,8 +14,9 @@
 
 // g++ schedules before it allocates registers, which makes the tiles of mac.h that just fit spill: a 3x7 tile
 // ran at 47 % of the FMA peak on a modelled Cortex-A53 with that pass and at 62 % without it (4x5 53 and 62
-// %, 2x10 55 and 59 %); on a Cortex-A76 the difference is below 4 % either way.
-#if !defined(__clang__)
+// %, 2x10 55 and 59 %); on a Cortex-A76 the difference is below 4 % either way. For cores in order see
+// in_order.h.
+#if !defined(__clang__) && !defined(SINTER_IN_ORDER)
 #pragma GCC optimize("no-schedule-insns")
 #endif
 

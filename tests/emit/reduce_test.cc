@@ -31,6 +31,7 @@ void add_folds(GeneratedBatch& batch) {
     };
     for (int64_t width : {1, 3, 16, 49, 64, 150}) reduce({3, width}, {1}, 1);  // rows
     for (int64_t width : {2, 5, 16, 35, 131}) reduce({2, 4, width}, {1}, 0);   // columns
+    for (int64_t count : {103, 104}) reduce({2, count, 333}, {1}, 0);          // beyond the cache
     reduce({2, 3, 4, 5}, {0, 2}, 1);
     reduce({2, 3, 4, 5}, {1, 3}, 0);
     reduce({2, 3, 4, 5}, {0, 1, 2, 3}, 0);

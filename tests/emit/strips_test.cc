@@ -134,10 +134,49 @@ void add_planes(GeneratedBatch& batch) {
     Value* x = c.input({Dim(1), Dim(3), Dim(19), Dim(23)});
     Value* t = c.node("Transpose", {x}, {{"perm", Ints{0, 2, 3, 1}}});
     Value* y = c.conv(t, 20, kernel, 2, kernel / 2);
-    auto planned = c.g->clone();
-    read_planes(*planned, target("avx512"));
-    EXPECT_TRUE(planned->nodes.back()->attributes.has("planar"));
+    for (const char* name : {"avx512", "cortex-a53", "cortex-a72"}) {
+      auto planned = c.g->clone();
+      read_planes(*planned, target(name));
+      EXPECT_TRUE(planned->nodes.back()->attributes.has("planar"));
+    }
     c.into(batch, "planes", y);
+  }
+  struct Picture {
+    int64_t batch, channels, height, width, out, kernel, stride, pad;
+  };
+  const Picture pictures[] = {{2, 1, 9, 8, 7, 3, 1, 1},    {1, 4, 12, 15, 33, 3, 2, 0},
+                              {1, 3, 2, 2, 12, 5, 1, 2},   {3, 2, 10, 3, 16, 4, 3, 1},
+                              {1, 3, 30, 28, 64, 3, 2, 2}, {1, 2, 5, 1, 4, 2, 1, 3}};
+  for (const Picture& p : pictures) {
+    Chain c;
+    Value* x = c.input({Dim(p.batch), Dim(p.channels), Dim(p.height), Dim(p.width)});
+    Value* y =
+        c.conv(c.node("Transpose", {x}, {{"perm", Ints{0, 2, 3, 1}}}), p.out, p.kernel, p.stride, p.pad);
+    c.into(batch, "pictures", y);
+  }
+}
+
+// A convolution and the pool behind it.
+void add_pooled(GeneratedBatch& batch) {
+  struct Pool {
+    const char* op;
+    int64_t kernel, stride, pad, ceil;
+  };
+  for (const Pool& p : {Pool{"MaxPool", 3, 2, 0, 1}, Pool{"MaxPool", 3, 1, 1, 0},
+                        Pool{"AveragePool", 3, 2, 1, 0}, Pool{"MaxPool", 2, 2, 0, 0}}) {
+    Chain c;
+    Value* x = c.input(picture(45, 38, 6));
+    Value* y = c.node(p.op, {c.conv(x, 20, 3, 1, 1)},
+                      {{"channels_last", int64_t{1}},
+                       {"kernel_shape", Ints{p.kernel, p.kernel}},
+                       {"strides", Ints{p.stride, p.stride}},
+                       {"pads", Ints{p.pad, p.pad, p.pad, p.pad}},
+                       {"ceil_mode", p.ceil}});
+    auto planned = c.g->clone();
+    planned->outputs.push_back(planned->nodes.back()->outputs[0]);
+    make_strips(*planned, target("avx512"), kCache);
+    EXPECT_TRUE(planned->nodes.back()->attributes.has("strip_rows"));
+    c.into(batch, "pooled", y);
   }
 }
 
@@ -169,6 +208,7 @@ void run(const char* name, BuildOptions options = {}) {
   add_between_planes(batch);
   add_concats(batch, name);
   add_planes(batch);
+  add_pooled(batch);
   options.cache = kCache;
   expect_good(batch.run(target(name), options), name);
 }
@@ -177,6 +217,7 @@ TEST(InPlace, Avx512) { run("avx512", {.flags = "-O2"}); }
 TEST(InPlace, Avx2) { run("avx2"); }
 TEST(InPlace, Scalar) { run("scalar"); }
 TEST(InPlace, CortexA53) { run("cortex-a53", {.flags = "-O2"}); }
+TEST(InPlace, CortexA72) { run("cortex-a72", {.flags = "-O2"}); }
 TEST(InPlace, Sanitizers) { run("host", {.sanitize = true}); }
 TEST(InPlace, Clang) { run("host", {.clang = true}); }
 
