@@ -5,7 +5,6 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "cli/build.h"
 #include "cli/command.h"
@@ -26,23 +25,6 @@ struct Options : ModelOptions {
   std::string json;
   int repeat = 100;
 };
-
-std::string random_input(const Value& v, const fs::path& folder, size_t i) {
-  std::vector<int64_t> shape;
-  for (const Dim& d : v.type.shape) shape.push_back(d.hi());
-  Tensor t(v.type.dtype, shape);
-  std::mt19937 random(static_cast<uint32_t>(i + 1));
-  for (int64_t k = 0; k < t.size(); ++k) {
-    const double u = static_cast<double>(random()) / 4294967296.0;
-    if (is_float(t.dtype()))
-      t.set_real(k, 2 * u - 1);
-    else
-      t.set_integer(k, static_cast<int64_t>(2 * u));
-  }
-  const fs::path file = folder / fmt::format("input_{}.pb", i);
-  write_tensor_pb(file, t, v.name);
-  return file.string();
-}
 
 ordered_json execute(const Compiled& c, const Options& o, const std::vector<std::string>& files,
                      const fs::path& folder, CodeSize* size) {

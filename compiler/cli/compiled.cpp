@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/errors.h"
+#include "cli/tuning_file.h"
 #include "emit/printer.h"
 #include "ir/error.h"
 #include "passes/pass.h"
@@ -44,6 +45,9 @@ std::string banner_command(const ModelOptions& o, const Target& target, const st
   }
   if (o.weights != "embed") s += " --weights " + o.weights;
   if (!o.custom_ops.empty()) s += " --custom-ops " + plain(fs::path(o.custom_ops).filename().string());
+  if (!o.tuning.empty())
+    s += fmt::format(" --tuning {} (sha256 {})", plain(fs::path(o.tuning).filename().string()),
+                     tuning_file_hash(o.tuning).substr(0, 16));
   if (o.exact) s += " --exact";
   if (o.threads > 1) s += " --threads " + std::to_string(o.threads);
   if (o.trace) s += " --trace";
@@ -98,6 +102,11 @@ std::vector<std::string> reserved_names(const Graph& g, const std::string& name)
 }  // namespace
 
 Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool keep_imported) {
+  return compile_tuned(o, import, read_tuning(o.tuning, target_of(o)), keep_imported);
+}
+
+Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const Tuning& tuning,
+                       bool keep_imported) {
   if (o.threads < 1 || o.threads > kMostThreads)
     throw UsageError(fmt::format("--threads: 1 to {}", kMostThreads));
   Compiled c;
@@ -113,7 +122,7 @@ Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool 
   PassOptions passes;
   passes.exact = o.exact;
   run_passes(*c.graph, passes, hooks);
-  arrange(*c.graph, *c.target, o.threads);
+  arrange(*c.graph, *c.target, o.threads, 0, tuning);
   do {
     c.weights = WeightStore();
     c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), o.threads);

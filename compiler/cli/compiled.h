@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "emit/bundle.h"
 #include "plan/plan.h"
+#include "plan/tuning.h"
 
 namespace sinter {
 
@@ -25,6 +26,9 @@ struct Compiled {
 // Throws Refusal with every problem. Free extents must have a bound by now (ModelOptions::dims or
 // ImportOptions::input_shapes), or they are refused with the options that would give them one.
 Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool keep_imported = false);
+// The same with these measured choices instead of those of ModelOptions::tuning.
+Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const Tuning& tuning,
+                       bool keep_imported = false);
 
 std::vector<std::string> input_names(const Graph& g);
 std::vector<std::string> output_names(const Graph& g);

@@ -1,5 +1,7 @@
 #include "cli/inputs.h"
 
+#include <random>
+
 #include "cli/errors.h"
 #include "cli/image.h"
 #include "ir/error.h"
@@ -30,6 +32,23 @@ InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, const std::vect
     write_tensor_pb(file, out.tensors.back(), inputs[i].name);
   }
   return out;
+}
+
+std::string random_input(const Value& v, const std::filesystem::path& folder, size_t i) {
+  std::vector<int64_t> shape;
+  for (const Dim& d : v.type.shape) shape.push_back(d.hi());
+  Tensor t(v.type.dtype, shape);
+  std::mt19937 random(static_cast<uint32_t>(i + 1));
+  for (int64_t k = 0; k < t.size(); ++k) {
+    const double u = static_cast<double>(random()) / 4294967296.0;
+    if (is_float(t.dtype()))
+      t.set_real(k, 2 * u - 1);
+    else
+      t.set_integer(k, static_cast<int64_t>(2 * u));
+  }
+  const std::filesystem::path file = folder / fmt::format("input_{}.pb", i);
+  write_tensor_pb(file, t, v.name);
+  return file.string();
 }
 
 std::string type_text(const Tensor& t) {

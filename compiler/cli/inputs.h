@@ -19,6 +19,10 @@ struct InputFiles {
 InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, const std::vector<std::string>& in_options,
                        const std::vector<std::string>& image_options, const std::filesystem::path& folder);
 
+// Writes a seeded random tensor for the i-th input, of its greatest extents, to a file in `folder`, whose
+// path it returns: floats in [-1, 1), integers 0 or 1.
+std::string random_input(const Value& v, const std::filesystem::path& folder, size_t i);
+
 // One tensor's text for messages: "float32[1,3,224,224]".
 std::string type_text(const Tensor& t);
 

@@ -105,13 +105,16 @@ double direct_cycles(const Node& n, const Target& t) {
   return std::max(sums, stream) + 0.3 * std::min(sums, stream);
 }
 
+// The attribute `winograd_tile` (plan/tuning.h) decides instead of the model; the limits hold.
 std::optional<Choice> choose(const Node& n, const Target& t) {
   std::vector<Choice> choices;
+  const int64_t tuned = n.attributes.integer("winograd_tile", 0);
   for (const int m : {6, 4, 2})
-    if (m <= n.attributes.integer("winograd", 0)) choices.push_back(modelled(n, t, m));
+    if (m <= n.attributes.integer("winograd", 0) && (tuned == 0 || tuned == m))
+      choices.push_back(modelled(n, t, m));
   std::sort(choices.begin(), choices.end(),
             [](const Choice& a, const Choice& b) { return a.cycles < b.cycles; });
-  const double direct = direct_cycles(n, t);
+  const double direct = tuned ? std::numeric_limits<double>::infinity() : direct_cycles(n, t);
   for (Choice& c : choices) {
     if (c.cycles >= direct) break;
     c.error = winograd_error(n, c.m);

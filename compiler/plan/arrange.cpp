@@ -4,12 +4,13 @@
 
 namespace sinter {
 
-void arrange(Graph& g, const Target& target, int threads, int64_t cache) {
+void arrange(Graph& g, const Target& target, int threads, int64_t cache, const Tuning& tuning) {
+  apply_tuning(g, tuning);
   separate_outputs(g);
   schedule(g);
   place_concats(g, target);
   read_planes(g, target);
-  if (threads == 1) make_strips(g, target, cache);
+  if (threads == 1) make_strips(g, target, cache, tuning);
 }
 
 }  // namespace sinter

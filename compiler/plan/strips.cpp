@@ -142,16 +142,22 @@ std::vector<Node*> group_at(const Graph& g, size_t first, size_t size, const Tar
   return group;
 }
 
+bool is_tuned_apart(const std::vector<Node*>& group, const Tuning& tuning) {
+  if (tuning.empty()) return false;
+  const auto row = tuning.find(tuning_layer({group.begin(), group.end()}));
+  return row != tuning.end() && row->second == "apart";
+}
+
 }  // namespace
 
-void make_strips(Graph& g, const Target& target, int64_t cache) {
+void make_strips(Graph& g, const Target& target, int64_t cache, const Tuning& tuning) {
   if (cache == 0) cache = machine_of(target).l2;
   int64_t number = 0;
   for (size_t i = 0; i + 1 < g.nodes.size(); ++i)
     for (const size_t size : {5, 4, 3, 2}) {
       const std::vector<Node*> group = group_at(g, i, size, target);
       const int64_t rows = group.empty() ? 0 : rows_of(group, cache);
-      if (rows == 0) continue;
+      if (rows == 0 || is_tuned_apart(group, tuning)) continue;
       mark(group, number++, rows);
       break;
     }

@@ -9,12 +9,13 @@
 // needs again (under a 3x3 kernel: two) move to its beginning.
 #pragma once
 #include "plan/plan.h"
+#include "plan/tuning.h"
 
 namespace sinter {
 
 // Finds groups that are worth it: what is between would not stay in `cache` bytes; 0: the target's
-// second-level cache.
-void make_strips(Graph&, const Target&, int64_t cache = 0);
+// second-level cache. Those that `tuning` knows to be faster apart stay so.
+void make_strips(Graph&, const Target&, int64_t cache = 0, const Tuning& tuning = {});
 
 // The layer behind the group that begins with `layer`; layer + 1 where none does.
 size_t behind_strips(const Plan&, size_t layer);

@@ -1,0 +1,31 @@
+// Tuning files: what `sinter tune` measured, as JSON that `compile --tuning` reads.
+//
+//   { "sinter_tuning": 1, "kernels": "<version of the kernel table>",
+//     "rows": [ { "target": "cortex-a72", "layer": "Conv ... float32[1,56,56,64] -> ...", "choice": "winograd
+//     4",
+//                 "cost": 812.5, "unit": "us" } ] }
+//
+// A row says which of a layer's choices made the whole net cheapest, and what that net cost with it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "plan/tuning.h"
+#include "targets/target.h"
+
+namespace sinter {
+
+struct TuningRow {
+  std::string target, layer, choice;
+  double cost = 0;
+  std::string unit;  // us or cycles
+};
+
+// The choices of `path` for a target; none where `path` is empty. UsageError where it is no tuning file. Rows
+// that were measured with other kernels than this program's are ignored, with a warning on standard error.
+Tuning read_tuning(const std::string& path, const Target& target);
+// Rows of other targets and layers that `path` has already, if it is a tuning file of these kernels, stay.
+void write_tuning(const std::string& path, const std::vector<TuningRow>& rows);
+std::string tuning_file_hash(const std::string& path);  // sha256 of its bytes, hex
+
+}  // namespace sinter

@@ -1,0 +1,82 @@
+#include "plan/tuning.h"
+
+#include <algorithm>
+
+#include "import/sha256.h"
+#include "ir/error.h"
+#include "ops/op.h"
+#include "ops/window.h"
+#include "plan/strips.h"
+
+namespace sinter {
+namespace {
+
+constexpr int64_t kNoTile = 1;
+constexpr const char* kTiles[] = {"winograd 2", "winograd 4", "winograd 6"};
+
+std::string integers_text(const std::vector<int64_t>& values) {
+  std::string s;
+  for (const int64_t v : values) s += (s.empty() ? "" : ",") + std::to_string(v);
+  return "[" + s + "]";
+}
+
+std::string layer_text(const Node& n) {
+  std::string s = n.op->name;
+  for (const char* a : {"kernel_shape", "strides", "dilations", "pads", "perm"})
+    if (n.attributes.has(a)) s += fmt::format(" {} {}", a, integers_text(n.attributes.integers(a)));
+  const Value &x = *n.inputs[0], &y = *n.outputs[0];
+  if (n.attributes.integer("group", 1) > 1) s += fmt::format(" group {}", n.attributes.integer("group", 1));
+  return fmt::format("{} {}{} -> {}", s, name_of(x.type.dtype), text(x.type.shape), text(y.type.shape));
+}
+
+}  // namespace
+
+bool is_tuning_choice(const std::string& choice) {
+  return choice == "direct" || choice == "strips" || choice == "apart" ||
+         std::find(std::begin(kTiles), std::end(kTiles), choice) != std::end(kTiles);
+}
+
+std::string kernel_table_version() {
+  std::string s;
+  for (const Kernel* k : all_kernels()) s += fmt::format("{}: {}\n", k->name, k->what);
+  return sha256_hex(s).substr(0, 16);
+}
+
+std::string tuning_layer(const std::vector<const Node*>& layers) {
+  std::string s;
+  for (const Node* n : layers) s += (s.empty() ? "" : "; ") + layer_text(*n);
+  return s;
+}
+
+std::vector<TuningCandidate> tuning_candidates(const Plan& plan) {
+  std::vector<TuningCandidate> out;
+  const auto add = [&](std::string layer, std::vector<std::string> choices) {
+    const bool known = std::any_of(out.begin(), out.end(), [&](const auto& c) { return c.layer == layer; });
+    if (!known) out.push_back({std::move(layer), std::move(choices)});
+  };
+  for (size_t i = 0; i < plan.layers.size();) {
+    const size_t end = behind_strips(plan, i);
+    std::vector<const Node*> nodes;
+    for (size_t k = i; k < end; ++k) nodes.push_back(plan.layers[k].node);
+    if (nodes[0]->attributes.has("strip")) add(tuning_layer(nodes), {"strips", "apart"});
+    for (const Node* n : nodes)
+      if (n->attributes.has("winograd") && may_use_winograd(*n))
+        add(tuning_layer({n}), {"direct", kTiles[0], kTiles[1], kTiles[2]});
+    i = end;
+  }
+  return out;
+}
+
+void apply_tuning(Graph& g, const Tuning& tuning) {
+  if (tuning.empty()) return;
+  for (const auto& n : g.nodes) {
+    if (!n->attributes.has("winograd")) continue;
+    const auto row = tuning.find(tuning_layer({n.get()}));
+    if (row == tuning.end()) continue;
+    const auto tile = std::find(std::begin(kTiles), std::end(kTiles), row->second);
+    n->attributes.set("winograd_tile",
+                      tile == std::end(kTiles) ? kNoTile : int64_t{2} * (tile - std::begin(kTiles) + 1));
+  }
+}
+
+}  // namespace sinter
