@@ -138,11 +138,12 @@ bool check_layers(const Compiled& c, const Traced& traced, const std::map<std::s
                   const Options& o) {
   std::map<const Value*, bool> wrong;
   size_t compared = 0;
+  std::string others;  // layers of which nothing was
   double worst = 0;
   bool reported = false;
   for (size_t i = 0; i < c.plan.layers.size(); ++i) {
     const Layer& l = c.plan.layers[i];
-    bool inputs_wrong = false;
+    bool inputs_wrong = false, known = false;
     for (const Parameter& p : l.parameters)
       if (p.kind == Parameter::Kind::kInput && wrong[root_of(p.value)]) inputs_wrong = true;
     for (const Value* v : l.node->outputs) {
@@ -152,7 +153,7 @@ bool check_layers(const Compiled& c, const Traced& traced, const std::map<std::s
       if (got == traced.end() || want == reference.end()) continue;
       const Tensor logical = v->perm.empty() ? got->second : got->second.transposed(inverse(v->perm));
       const Difference d = compare(logical, want->second, o);
-      ++compared;
+      known = true;
       if (d.ok()) worst = std::max(worst, d.ratio);
       wrong[v] = !d.ok();
       if (d.ok() || inputs_wrong || reported) continue;
@@ -165,10 +166,12 @@ bool check_layers(const Compiled& c, const Traced& traced, const std::map<std::s
       fmt::print("  output  {} {}\n", sinter::quoted(v->origin), type_text(want->second));
       fmt::print("  differs {}\n", text(d, want->second.shape()));
     }
+    compared += known;
+    if (!known) others += (others.empty() ? " (all but " : ", ") + l.function;
   }
   if (!reported)
-    fmt::print("{} of {} layers compared, the worst at {:.3g} of the tolerance\n", compared,
-               c.plan.layers.size(), worst);
+    fmt::print("{} of {} layers compared{}, the worst at {:.3g} of the tolerance\n", compared,
+               c.plan.layers.size(), others + (others.empty() ? "" : ")"), worst);
   return !reported;
 }
 

@@ -61,6 +61,22 @@ void describe(Printer& p, const Member& m, bool input) {
   }
 }
 
+// The range of each extent that inputs or outputs leave free.
+void declare_extents(Printer& p, const Graph& g, const std::string& up, Names& macros) {
+  std::vector<SymbolPtr> symbols;
+  for (const auto* list : {&g.inputs, &g.outputs})
+    for (const Value* v : *list)
+      for (const Dim& d : v->type.shape) d.collect_symbols(symbols);
+  std::set<const Symbol*> seen;
+  for (const SymbolPtr& s : symbols) {
+    if (!seen.insert(s.get()).second) continue;
+    if (seen.size() == 1) p.comment("The least and the greatest of each extent that is free.");
+    const std::string name = macros.unique(upper(identifier(s->name)));
+    p.line("#define {}_{}_MIN INT64_C({})", up, name, s->range.lo);
+    p.line("#define {}_{}_MAX INT64_C({})", up, name, s->range.hi);
+  }
+}
+
 std::string header(const Graph& g, const Plan& plan, const Target& target, const WeightStore& store,
                    const BundleOptions& o) {
   Printer p;
@@ -98,6 +114,7 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
     for (const Member& m : *list)
       p.line("#define {}_{} INT64_C({})", up, macros.unique(upper(m.name) + "_MAX_BYTES"),
              max_bytes(*m.value));
+  declare_extents(p, g, up, macros);
   p.blank();
   p.line("typedef struct {}_inputs {{", o.name);
   for (const Member& m : ins) describe(p, m, true);

@@ -27,8 +27,8 @@
 
 namespace {
 
-// The net was compiled with N <= 16 and L <= 32: so many sentences a call, of so many tokens.
-constexpr std::size_t kBatch = 16, kLongest = 32,
+// So many sentences a call, of so many tokens: what the net was compiled for (CMakeLists.txt).
+constexpr std::size_t kBatch = EMBEDDING_N_MAX, kLongest = EMBEDDING_L_MAX,
                       kWidth = EMBEDDING_EMBEDDING_MAX_BYTES / kBatch / sizeof(float);
 
 // Both nets sum in float32, each in its own order. Components of vectors of length 1.
