@@ -15,6 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostThreads = 64;
+constexpr int64_t kSpareWeights =
+    4 << 10;  // --small-weights: for what is aligned and rounded up in tiny models
 
 // Text that goes into banners: as it is where it is plain, else quoted.
 std::string plain(const std::string& s) {
@@ -49,6 +51,7 @@ std::string banner_command(const ModelOptions& o, const Target& target, const st
     s += fmt::format(" --tuning {} (sha256 {})", plain(fs::path(o.tuning).filename().string()),
                      tuning_file_hash(o.tuning).substr(0, 16));
   if (o.exact) s += " --exact";
+  if (o.small_weights) s += " --small-weights";
   if (o.threads > 1) s += " --threads " + std::to_string(o.threads);
   if (o.trace) s += " --trace";
   return s;
@@ -78,6 +81,7 @@ PassHooks hooks_of(const ModelOptions& o) {
   h.stop_after = o.stop_after;
   h.print_after = o.print_after;
   h.skip.insert(o.skip_pass.begin(), o.skip_pass.end());
+  if (o.small_weights) h.skip.insert("widen_floats");  // weights of 16 bits stay so
   h.verify_each = o.verify_each;
   h.time = o.time_passes;
   std::vector<std::string> named = o.print_after;
@@ -99,6 +103,20 @@ std::vector<std::string> reserved_names(const Graph& g, const std::string& name)
   return names;
 }
 
+// Plans until the arena keeps its budget and the packed weights theirs.
+void plan_model(Compiled& c, int threads, int64_t most_weights) {
+  const auto excess = [&] { return static_cast<int64_t>(c.weights.bytes().size()) - most_weights; };
+  do {
+    c.weights = WeightStore();
+    c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), threads);
+  } while (shrink_weights(*c.graph, c.plan, excess()) || drop_winograd(*c.graph, c.plan));
+  if (excess() > 0)
+    refuse(
+        "the weights take {} bytes as they are packed, --small-weights allows {}: a tenth more than the "
+        "model's",
+        c.weights.bytes().size(), most_weights);
+}
+
 }  // namespace
 
 Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool keep_imported) {
@@ -118,15 +136,14 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   Model model = import_model(fs::path(o.model), import);
   c.graph = std::move(model.graph);
   refuse_free_dims(*c.graph);
+  const int64_t most_weights =
+      o.small_weights ? constant_bytes(*c.graph) / 10 * 11 + kSpareWeights : INT64_MAX;
   if (keep_imported) c.imported = c.graph->clone();
   PassOptions passes;
   passes.exact = o.exact;
   run_passes(*c.graph, passes, hooks);
   arrange(*c.graph, *c.target, o.threads, 0, tuning);
-  do {
-    c.weights = WeightStore();
-    c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), o.threads);
-  } while (drop_winograd(*c.graph, c.plan));
+  plan_model(c, o.threads, most_weights);
   if (c.plan.arena_bytes > max_ram)
     refuse("the arena takes {} bytes, --max-ram allows {}; at least {} are alive at once", c.plan.arena_bytes,
            max_ram, c.plan.live_bytes);

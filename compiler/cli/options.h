@@ -20,7 +20,7 @@ struct ModelOptions {
   std::string custom_ops;                     // path; empty: none
   std::string max_ram, max_stack, max_flash;  // sizes as given; empty: no limit
   std::string tuning;                         // path; empty: none
-  bool exact = false, trace = false;
+  bool exact = false, small_weights = false, trace = false;
   std::string stop_after;
   std::vector<std::string> print_after, skip_pass;
   bool verify_each = false, time_passes = false;

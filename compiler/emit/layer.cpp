@@ -173,8 +173,14 @@ std::optional<LayerWriter::Strip> LayerWriter::strip() {
 
 LayerWriter::Turns LayerWriter::open_parts(const std::string& count) {
   constexpr double kLeast = 400e3;  // flops that are worth waking a thread: some 10 microseconds
+  constexpr double kElement = 4;    // flops in the time that an element of the result takes by being moved
+  const auto result =
+      std::find_if(node.outputs.begin(), node.outputs.end(), [](const Value* v) { return v; });
+  const double moved = result == node.outputs.end() || threads == 1
+                           ? 0
+                           : kElement * static_cast<double>(product((*result)->type.shape).hi());
   const bool open = std::count(parts_.begin(), parts_.end(), true) > 0;
-  parts_.push_back(threads > 1 && !open && layer_.flops >= kLeast && count != "1");
+  parts_.push_back(threads > 1 && !open && std::max(layer_.flops, moved) >= kLeast && count != "1");
   if (!parts_.back()) return {"0", count};
   include("sinter/parts.h");
   if (std::none_of(layer_.parameters.begin(), layer_.parameters.end(),

@@ -40,6 +40,7 @@ class Writer {
   void write();
 
  private:
+  void own_scratch();
   void pack();
   void tile();
   void scores();
@@ -86,15 +87,20 @@ void Writer::write() {
     panels_.rest = static_cast<int>((left + lanes - 1) / lanes);
     panels_.tail = static_cast<int>(left - (panels_.rest - 1) * lanes);
   }
-  scores_ = w_.scratch("scores", "float", rows_ * block_);
+  // Parts are sequences, else heads, else (with a single head) queries.
+  const bool by_batch = !f_.batch.is(1), by_heads = !by_batch && (!f_.kv_heads.is(1) || single_query_);
+  const bool outside = by_batch || by_heads;
+  LayerWriter::Turns batch{"0", w_.dim(f_.batch)}, heads{"0", w_.dim(f_.kv_heads)}, queries{"0", ""};
+  if (by_batch) batch = w_.open_parts(batch.end);
+  if (by_heads) heads = w_.open_parts(heads.end);
+  if (outside) own_scratch();
   if (!single_query_) {
-    packed_k_ = w_.scratch("packed_k", "float", capacity_ * f_.head.value());
-    packed_v_ = w_.scratch("packed_v", "float", capacity_ * padded_);
+    packed_k_ = w_.scratch_of_part("packed_k", "float", capacity_ * f_.head.value());
+    packed_v_ = w_.scratch_of_part("packed_v", "float", capacity_ * padded_);
   }
-  if (!single_block_) result_ = w_.scratch("result", "float", rows_ * padded_);
-  w_.out.line("for (std::int64_t b = 0; b < {}; ++b) {{", w_.dim(f_.batch));
+  w_.out.line("for (std::int64_t b = {}; b < {}; ++b) {{", batch.first, batch.end);
   emit_attention_keys(w_, f_);
-  w_.out.line("for (std::int64_t c = 0; c < {}; ++c) {{  // heads of keys", w_.dim(f_.kv_heads));
+  w_.out.line("for (std::int64_t c = {}; c < {}; ++c) {{  // heads of keys", heads.first, heads.end);
   w_.out.line("const float* const k = {};", t_.k.at("b", "c"));
   w_.out.line("const float* const v = {};", t_.v.at("b", "c"));
   if (!single_query_) pack();
@@ -108,13 +114,25 @@ void Writer::write() {
                 group.value());
   }
   w_.out.line("const float* const q = {};", t_.q.at("b", "h"));
+  if (!outside) {
+    queries = w_.open_parts(w_.threads > 1 ? w_.dim(tile_count(f_.q_length, rows_)) : "1");
+    own_scratch();
+  }
   tile();
   if (single_query_)
     w_.out.line("tile(Int<1>(), 0);");
   else
-    emit_tiles(w_, "0", w_.dim(f_.q_length), f_.q_length, rows_, "i", "tile(Int<{T}>(), {x});");
+    emit_tile_parts(w_, queries, f_.q_length, rows_, "i", "tile(Int<{T}>(), {x});");
+  if (!outside) w_.close_parts();
   for (int braces = group.is(1) ? 2 : 3; braces > 0; --braces) w_.out.line("}}");
+  if (outside) w_.close_parts();
   if (w_.node.input(kValidKeys)) w_.out.line("return 0;");
+}
+
+// What each part needs for itself.
+void Writer::own_scratch() {
+  scores_ = w_.scratch_of_part("scores", "float", rows_ * block_);
+  if (!single_block_) result_ = w_.scratch_of_part("result", "float", rows_ * padded_);
 }
 
 void Writer::pack() {
@@ -242,23 +260,23 @@ void Writer::weigh(bool single) {
       "const auto panel = [&](auto vectors, auto lanes, std::int64_t e, const float* values) "
       "__attribute__((always_inline)) {{");
   w_.out.line("constexpr int kVectors = vectors.value;");
-  w_.out.line("Tile<kVectors, kRows> part;");
+  w_.out.line("Tile<kVectors, kRows> sums;");
   if (single) {
-    w_.out.line("tile_bias(part, nullptr);");
+    w_.out.line("tile_bias(sums, nullptr);");
   } else {
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int t = 0; t < kRows; ++t) {{");
     w_.out.line("SINTER_UNROLL");
     w_.out.line(
-        "for (int o = 0; o < kVectors; ++o) part.a[t][o] = mul(load({} + t * {} + e + o * kLanes), "
+        "for (int o = 0; o < kVectors; ++o) sums.a[t][o] = mul(load({} + t * {} + e + o * kLanes), "
         "splat(factor[t]));",
         result_, padded_);
     w_.out.line("}}");
   }
   if (packed)
-    w_.out.line("mac(part, {}, {}, values + from * kVectors * kLanes, n);", scores_, block_);
+    w_.out.line("mac(sums, {}, {}, values + from * kVectors * kLanes, n);", scores_, block_);
   else
-    w_.out.line("add_rows(part, {}, values + from * {}, {}, n, lanes.value);", scores_, t_.v.position,
+    w_.out.line("add_rows(sums, {}, values + from * {}, {}, n, lanes.value);", scores_, t_.v.position,
                 t_.v.position);
   w_.out.line("SINTER_UNROLL");
   w_.out.line("for (int t = 0; t < kRows; ++t) {{");
@@ -266,11 +284,11 @@ void Writer::weigh(bool single) {
   w_.out.line("for (int o = 0; o < kVectors; ++o) {{");
   if (single)
     w_.out.line(
-        "store_lanes({} + e + o * kLanes, mul(part.a[t][o], splat(factor[t])), o == kVectors - 1 ? "
+        "store_lanes({} + e + o * kLanes, mul(sums.a[t][o], splat(factor[t])), o == kVectors - 1 ? "
         "lanes.value : kLanes);",
         out_row());
   else
-    w_.out.line("store({} + t * {} + e + o * kLanes, part.a[t][o]);", result_, padded_);
+    w_.out.line("store({} + t * {} + e + o * kLanes, sums.a[t][o]);", result_, padded_);
   w_.out.line("}}");
   w_.out.line("}}");
   if (!single && packed) w_.out.line("static_cast<void>(lanes);");

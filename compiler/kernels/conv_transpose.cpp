@@ -84,6 +84,11 @@ class Writer {
 
   void body() {
     const bool grouped = groups_ > 1;
+    const Dim batch = n_.inputs[0]->type.shape[0];
+    const size_t row = window_.rank() - 1;
+    // Parts are pictures, else rows of one.
+    const bool by_rows = batch.is(1) && row > 0;
+    const LayerWriter::Turns turns = w_.open_parts(w_.dim(by_rows ? window_.out[0] : batch));
     if (grouped) w_.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", groups_);
     w_.out.line(
         "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their "
@@ -92,11 +97,12 @@ class Writer {
         "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
         "__attribute__((always_inline)) {{");
     w_.out.line("constexpr int kVectors = vectors.value;");
-    const Dim batch = n_.inputs[0]->type.shape[0];
-    w_.out.line("for (std::int64_t n = 0; n < {}; ++n) {{", w_.dim(batch));
-    const size_t row = window_.rank() - 1;
+    w_.out.line("for (std::int64_t n = {}; n < {}; ++n) {{", by_rows ? "0" : turns.first,
+                by_rows ? "1" : turns.end);
     for (size_t a = 0; a < row; ++a)
-      w_.out.line("for (std::int64_t o{0} = 0; o{0} < {1}; ++o{0}) {{", a, w_.dim(window_.out[a]));
+      w_.out.line("for (std::int64_t o{0} = {1}; o{0} < {2}; ++o{0}) {{", a,
+                  by_rows && a == 0 ? turns.first : "0",
+                  by_rows && a == 0 ? turns.end : w_.dim(window_.out[a]));
     for (int64_t phase = 0; phase < stride_; ++phase) phase_loop(phase);
     for (size_t a = 0; a < row; ++a) w_.out.line("}}");
     w_.out.line("}}");
@@ -104,6 +110,7 @@ class Writer {
     emit_panels(w_, panels_, taps_ * group_in_,
                 grouped ? fmt::format("{} + g * {}", weights_, padded_ * taps_ * group_in_) : weights_);
     if (grouped) w_.out.line("}}");
+    w_.close_parts();
   }
 
   std::vector<Tap> taps_of(int64_t phase) const {

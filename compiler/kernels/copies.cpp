@@ -92,8 +92,13 @@ std::vector<CopyAxis> collapse(const Shape& space, const Strided& to, const Stri
 
 class CopyNest {
  public:
-  CopyNest(const Extents& e, const Shape& space, const Strided& to, const Strided& from)
-      : e_(e), out_(e.writer().out), to_(to), from_(from), axes_(collapse(space, to, from)) {}
+  CopyNest(const Extents& e, const Shape& space, const Strided& to, const Strided& from, bool in_parts)
+      : e_(e),
+        out_(e.writer().out),
+        to_(to),
+        from_(from),
+        axes_(collapse(space, to, from)),
+        in_parts_(in_parts) {}
 
   void emit() {
     e_.writer().include("sinter/copy.h");
@@ -112,12 +117,15 @@ class CopyNest {
 
   void open(size_t count) {
     for (size_t a = 0; a < count; ++a) {
-      out_.line("for (std::int64_t i{0} = 0; i{0} < {1}; ++i{0}) {{", a, e_.text(axes_[a].extent));
+      LayerWriter::Turns turns{"0", e_.text(axes_[a].extent)};
+      if (a == 0 && in_parts_) turns = e_.writer().open_parts(turns.end), opened_ = true;
+      out_.line("for (std::int64_t i{0} = {1}; i{0} < {2}; ++i{0}) {{", a, turns.first, turns.end);
       index_.push_back(fmt::format("i{}", a));
     }
   }
   void close() {
     for (size_t a = 0; a < index_.size(); ++a) out_.line("}}");
+    if (opened_) e_.writer().close_parts();
   }
   std::string at(bool to, const std::vector<std::string>& index) const {
     std::vector<Dim> strides;
@@ -148,11 +156,27 @@ class CopyNest {
       axes_.push_back(swap ? a : last);
       return loops(axes_);
     }
+    if (axes_.empty() && in_parts_) return transpose_in_parts(a, last);
     open(axes_.size());
     out_.line("sinter::transpose({}, {}, {}, {}, {}, {});", behind(to_.pointer, at(true, index_)),
               e_.text(a.to), behind(from_.pointer, at(false, index_)), e_.text(last.from), e_.text(a.extent),
               e_.text(last.extent));
     close();
+  }
+
+  // A single matrix: parts are blocks of its result's rows, of the height that sinter::transpose works in.
+  void transpose_in_parts(const CopyAxis& a, const CopyAxis& last) {
+    constexpr int64_t kBlock = 16;
+    LayerWriter& w = e_.writer();
+    w.include("sinter/dims.h");
+    const LayerWriter::Turns turns = w.open_parts(e_.text(ceildiv(a.extent, Dim(kBlock))));
+    out_.line("const std::int64_t r = {} * {};", turns.first, kBlock);
+    out_.line("const std::int64_t rows = sinter::min_of({} * {}, std::int64_t{{{}}}) - r;", turns.end, kBlock,
+              e_.text(a.extent));
+    out_.line("sinter::transpose({} + r * {}, {}, {} + r, {}, rows, {});",
+              behind(to_.pointer, at(true, index_)), e_.text(a.to), e_.text(a.to),
+              behind(from_.pointer, at(false, index_)), e_.text(last.from), e_.text(last.extent));
+    w.close_parts();
   }
 
   void line_at(const std::vector<std::string>& outer, const std::string& inner) {
@@ -177,13 +201,16 @@ class CopyNest {
   Strided to_, from_;
   std::vector<CopyAxis> axes_;
   std::vector<std::string> index_;
+  bool in_parts_, opened_ = false;
 };
 
 }  // namespace
 
-void emit_copy(const Extents& e, const Shape& space, const Strided& to, const Strided& from) {
+void emit_copy(const Extents& e, const Shape& space, const Strided& to, const Strided& from, bool in_parts) {
   if (std::any_of(space.begin(), space.end(), [](const Dim& d) { return d.is(0); })) return;
-  CopyNest(e, space, to, from).emit();
+  constexpr int64_t kLeast = 64 << 10;  // elements of one copy out of several, as those of Concat
+  in_parts = in_parts && e.writer().threads > 1 && product(space).hi() >= kLeast;
+  CopyNest(e, space, to, from, in_parts).emit();
 }
 
 std::string zero_literal(DType t) { return std::string(cpp_name(t)) + "{}"; }

@@ -42,8 +42,9 @@ class Extents {
 // "x + 12 * i", "x".
 std::string behind(const std::string& pointer, const std::string& address);
 
-// for every index of `space`: to[..] = from[..].
-void emit_copy(const Extents& e, const Shape& space, const Strided& to, const Strided& from);
+// for every index of `space`: to[..] = from[..]. `in_parts`: a large one is cut into parts (open_parts).
+void emit_copy(const Extents& e, const Shape& space, const Strided& to, const Strided& from,
+               bool in_parts = false);
 // A dense tensor's Strided.
 Strided dense(const std::string& pointer, const TensorType& type);
 

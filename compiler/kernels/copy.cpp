@@ -61,7 +61,12 @@ void emit_rows(LayerWriter& w) {
   const Shape& s = (last ? n.outputs[0] : n.inputs[0])->type.shape;
   const int64_t height = s[1].value(), width = s[2].value(), channels = s[3].value();
   const std::string x = w.input(0), y = w.output(0);
-  const auto strip = w.strip();
+  auto strip = w.strip();
+  const bool whole = !strip;
+  if (whole) {  // parts are rows of the picture
+    const LayerWriter::Turns turns = w.open_parts(std::to_string(height));
+    if (turns.first != "0") strip = LayerWriter::Strip{turns.first, turns.end, "", ""};
+  }
   const std::string first = strip ? strip->first : "0";
   const std::string count =
       strip ? fmt::format("({} - {}) * {}", strip->end, first, width) : std::to_string(height * width);
@@ -77,6 +82,7 @@ void emit_rows(LayerWriter& w) {
   else
     w.out.line("sinter::transpose({}{}, {}, {}{}, {}, {}, {});", y, plane, height * width, x,
                dense(strip ? strip->x_base : ""), channels, channels, count);
+  if (whole) w.close_parts();
 }
 
 void emit_strided(LayerWriter& w) {
@@ -91,7 +97,7 @@ void emit_strided(LayerWriter& w) {
     const StridedRead read = *strided_read(n, in.type.shape, shape, i);
     const Strided from{x, in.type.dtype, read.offset, read.strides, {}};
     if (!n.epilogue) {
-      emit_copy(e, shape, dense(w.output(i), n.outputs[i]->type), from);
+      emit_copy(e, shape, dense(w.output(i), n.outputs[i]->type), from, true);
       continue;
     }
     // The moved element takes the place of the anchor's result.
@@ -144,7 +150,7 @@ void emit_concat(LayerWriter& w) {
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     const Shape& shape = n.inputs[i]->type.shape;
     // Extents that only a check proves equal: the output's strides count, the input's own axis extent.
-    emit_copy(e, shape, to, dense(w.input(i), n.inputs[i]->type));
+    emit_copy(e, shape, to, dense(w.input(i), n.inputs[i]->type), true);
     to.offset = to.offset + shape[axis] * strides[axis];
   }
 }

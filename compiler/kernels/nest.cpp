@@ -8,6 +8,10 @@ std::string loop_text(const std::string& v, const std::string& end) {
   return fmt::format("for (std::int64_t {0} = 0; {0} < {1}; ++{0}) {{", v, end);
 }
 
+std::string loop_text(const std::string& v, const LayerWriter::Turns& turns) {
+  return fmt::format("for (std::int64_t {0} = {1}; {0} < {2}; ++{0}) {{", v, turns.first, turns.end);
+}
+
 namespace {
 bool is_sum(const std::string& s) {
   return s.find(" + ") != std::string::npos || s.find(" - ") != std::string::npos;
@@ -40,8 +44,31 @@ void open_columns(LayerWriter& w, const std::string& name) {
   w.out.line("constexpr int kVectors = vectors.value;");
 }
 
-void close_columns(LayerWriter& w, const Dim& n, int vectors, const std::string& name) {
+Dim column_turns(const LayerWriter& w, const Dim& n, int vectors) {
+  return ceildiv(n, Dim(int64_t{vectors} * w.target.lanes));
+}
+
+namespace {
+// The groups of `vectors` whose numbers are the turns; the last one may be broken.
+void column_parts(LayerWriter& w, const Dim& n, int vectors, const std::string& name,
+                  const LayerWriter::Turns& turns) {
+  const std::string end = w.dim(n);
+  const int64_t width = int64_t{vectors} * w.target.lanes;
+  w.include("sinter/dims.h");
+  w.out.line("std::int64_t c = {} * {};", turns.first, width);
+  w.out.line("const std::int64_t behind = sinter::min_of({} * {}, std::int64_t{{{}}});", turns.end, width,
+             end);
+  if (vectors > 1)
+    w.out.line("for (; c + {0} <= behind; c += {0}) {1}(Int<{2}>(), c, kLanes);", width, name, vectors);
+  w.out.line("for (; c + kLanes <= behind; c += kLanes) {}(Int<1>(), c, kLanes);", name);
+  if (w.target.lanes > 1) w.out.line("if (c < behind) {}(Int<1>(), c, static_cast<int>(behind - c));", name);
+}
+}  // namespace
+
+void close_columns(LayerWriter& w, const Dim& n, int vectors, const std::string& name,
+                   const LayerWriter::Turns& turns) {
   w.out.put("};");
+  if (turns.first != "0") return column_parts(w, n, vectors, name, turns);
   const int lanes = w.target.lanes;
   const std::string end = w.dim(n);
   if (n.is_static()) {

@@ -13,6 +13,7 @@
 namespace sinter {
 
 std::string loop_text(const std::string& variable, const std::string& end);  // "for (std::int64_t i0 = 0; …"
+std::string loop_text(const std::string& variable, const LayerWriter::Turns& turns);
 // "a * b + c" with the trivial cases left out.
 std::string times(const std::string& a, const std::string& b);
 std::string plus(const std::string& a, const std::string& b);
@@ -22,7 +23,10 @@ std::string offset_text(LayerWriter& w, const Shape& shape, const std::vector<st
 // Opens the lambda `name` with the parameters `vectors` (kVectors inside), `c` and `lanes`; close_columns
 // ends it and writes the calls that cover n columns, `vectors` at a time.
 void open_columns(LayerWriter& w, const std::string& name = "columns");
-void close_columns(LayerWriter& w, const Dim& n, int vectors, const std::string& name = "columns");
+// Columns as turns of open_parts: column_turns() of them, a group of `vectors` each.
+void close_columns(LayerWriter& w, const Dim& n, int vectors, const std::string& name = "columns",
+                   const LayerWriter::Turns& turns = {"0", ""});
+Dim column_turns(const LayerWriter& w, const Dim& n, int vectors);
 
 // A group of neighbouring axes that is walked as one.
 struct AxisGroup {

@@ -208,11 +208,22 @@ class Writer {
   }
 
   // Opens loops over the axes [first, end), named after their numbers; `at` becomes the row-major number.
+  // Parts are turns of the first axis before the reduced ones that has several; size() where none has.
+  size_t open_parts() {
+    size_t axis = 0;
+    while (axis < first_reduced() && norm_.axes[axis].extent.is(1)) ++axis;
+    if (axis == first_reduced()) return size();
+    turns_ = w_.open_parts(w_.dim(norm_.axes[axis].extent));
+    return axis;
+  }
   void open_axes(size_t first, size_t end, std::vector<std::string>& index, std::string& at) {
     at = "0";
     for (size_t a = first; a < end; ++a) {
       index[a] = fmt::format("i{}", a);
-      w_.out.put(loop_text(index[a], w_.dim(norm_.axes[a].extent)));
+      if (a == parted_)
+        w_.out.put(loop_text(index[a], turns_));
+      else
+        w_.out.put(loop_text(index[a], w_.dim(norm_.axes[a].extent)));
       at = plus(times(at, w_.dim(norm_.axes[a].extent)), index[a]);
     }
   }
@@ -313,6 +324,7 @@ class Writer {
     const size_t first = first_reduced(), last = size() - 1;
     std::vector<std::string> index(size(), "0");
     std::string row, at;
+    parted_ = open_parts();
     open_axes(0, first, index, row);
     const std::string n = w_.dim(count_);
     w_.out.line("const float* const from = {};", plus(x_, times(row, n)));
@@ -356,6 +368,7 @@ class Writer {
       w_.out.line("}}");
     }
     close(last);
+    if (parted_ < size()) w_.close_parts();
   }
 
   // --- columns: [outer][count][inner], statistics over the middle
@@ -379,8 +392,13 @@ class Writer {
     const size_t first = first_reduced(), last = size() - 1;
     std::vector<std::string> index(size(), "0");
     std::string outer, k;
-    open_axes(0, first, index, outer);
+    parted_ = open_parts();
     const Dim& inner = norm_.axes[last].extent;
+    // Of a single set of rows, parts are columns.
+    const int vectors = std::max(1, 16 / w_.target.lanes);
+    LayerWriter::Turns columns{"0", ""};
+    if (parted_ == size()) columns = w_.open_parts(w_.dim(column_turns(w_, inner, vectors)));
+    open_axes(0, first, index, outer);
     const std::string n = w_.dim(count_), stride = w_.dim(inner);
     const std::string base = times(outer, times(n, stride));
     open_columns(w_);
@@ -434,8 +452,9 @@ class Writer {
                 epilogue_->vector("r", out_index(index), "lanes", w_.out));
     w_.out.line("}}");
     close(last - first);
-    close_columns(w_, inner, std::max(1, 16 / w_.target.lanes));
+    close_columns(w_, inner, vectors, "columns", columns);
     close(first);
+    w_.close_parts();
   }
   std::string vector_factor() {
     const std::string mean_square = fmt::format("div(squares[v], splat({}))", number(count_));
@@ -540,6 +559,8 @@ class Writer {
   }
 
   LayerWriter& w_;
+  size_t parted_ = SIZE_MAX;  // the axis whose turns are cut into parts
+  LayerWriter::Turns turns_;
   const Node& n_;
   Norm norm_;
   Dim count_;

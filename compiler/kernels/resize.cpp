@@ -232,8 +232,12 @@ class Writer {
     const size_t depth = inner_ ? axes_.size() - 1 : axes_.size();
     std::string in = "0", out = "0";
     std::vector<size_t> resized;
+    size_t parted = 0;
+    while (parted < depth && axes_[parted].extent.is(1)) ++parted;
+    const LayerWriter::Turns turns = w_.open_parts(parted < depth ? w_.dim(axes_[parted].extent) : "1");
     for (size_t a = 0; a < depth; ++a) {
-      w_.out.line("for (std::int64_t i{0} = 0; i{0} < {1}; ++i{0}) {{", a, w_.dim(axes_[a].extent));
+      w_.out.line("for (std::int64_t i{0} = {1}; i{0} < {2}; ++i{0}) {{", a, a == parted ? turns.first : "0",
+                  a == parted ? turns.end : w_.dim(axes_[a].extent));
       out += fmt::format(" + i{} * {}", a, w_.dim(axes_[a].out_stride));
       if (axes_[a].resized)
         resized.push_back(a);
@@ -265,6 +269,7 @@ class Writer {
     }
     inner();
     for (size_t a = 0; a < depth; ++a) w_.out.line("}}");
+    w_.close_parts();
   }
 
   // from[k], weight[k]: where each of the taps' products begins and what it weighs.

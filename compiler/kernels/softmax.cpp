@@ -56,14 +56,19 @@ class Writer {
     std::vector<std::string> index;
     int opened = 0;
     std::string row = "0";
+    size_t parted = 0;
+    while (parted < axis_ && shape_[parted].is(1)) ++parted;
+    const LayerWriter::Turns turns = w_.open_parts(epilogue.empty() ? w_.dim(outer_)
+                                                   : parted < axis_ ? w_.dim(shape_[parted])
+                                                                    : "1");
     if (epilogue.empty()) {
-      w_.out.put(loop_text("row", w_.dim(outer_)));
+      w_.out.put(loop_text("row", turns));
       row = times("row", n);
       opened = 1;
     } else {
       for (size_t a = 0; a < axis_; ++a) {
         index.push_back(fmt::format("i{}", a));
-        w_.out.put(loop_text(index[a], w_.dim(shape_[a])));
+        w_.out.put(a == parted ? loop_text(index[a], turns) : loop_text(index[a], w_.dim(shape_[a])));
         row = plus(times(row, w_.dim(shape_[a])), index[a]);
         ++opened;
       }
@@ -77,6 +82,7 @@ class Writer {
     sum(n);
     finish(epilogue, index, n);
     for (int i = 0; i < opened; ++i) w_.out.line("}}");
+    w_.close_parts();
   }
 
   bool whole() const { return w_.target.lanes == 1 || (n_.is_static() && n_.value() % w_.target.lanes == 0); }
@@ -153,7 +159,12 @@ class Writer {
     const bool merged = epilogue.empty() || (epilogue.can_merge(0, axis_ == 0 ? 0 : axis_ - 1) &&
                                              epilogue.can_merge(axis_ + 1, shape_.size() - 1));
     if (!merged) return plain(false);
-    w_.out.put(loop_text("o", w_.dim(outer_)));
+    // Of a single block, parts are columns.
+    const int vectors = std::max(1, 16 / w_.target.lanes);
+    const bool by_columns = outer_.is(1);
+    const LayerWriter::Turns turns =
+        w_.open_parts(w_.dim(by_columns ? column_turns(w_, inner_, vectors) : outer_));
+    w_.out.put(by_columns ? loop_text("o", "1") : loop_text("o", turns));
     const std::string block = times("o", times(n, stride));
     open_columns(w_);
     w_.out.line("const float* const from = {};", plus(plus(x_, block), "c"));
@@ -192,8 +203,9 @@ class Writer {
     w_.out.line("store_lanes({}, {}, lanes);", there, epilogue.vector("e", index, "lanes", w_.out));
     w_.out.line("}}");
     w_.out.line("}}");
-    close_columns(w_, inner_, std::max(1, 16 / w_.target.lanes));
+    close_columns(w_, inner_, vectors, "columns", by_columns ? turns : LayerWriter::Turns{"0", ""});
     w_.out.line("}}");
+    w_.close_parts();
   }
 
   // --- plain

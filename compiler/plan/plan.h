@@ -41,6 +41,12 @@ int64_t arena_limit(const Plan&);
 // did; then the graph is to be planned again.
 bool drop_winograd(Graph&, const Plan&);
 
+// Bytes of the constants of a graph and its bodies: as imported, the model's weights.
+int64_t constant_bytes(const Graph&);
+// Where packed weights take `excess` bytes too many (--small-weights): layers give up Winograd, those with
+// small pictures first. Whether any did; then the graph is to be planned again.
+bool shrink_weights(Graph&, const Plan&, int64_t excess);
+
 // Concat along the channels of channels-last tensors: where every input is written by a kernel that can, for
 // this Concat alone, it is written straight to its channels of the result (attributes: `pitch` of the
 // writers, `in_place` of the Concat), and the Concat needs no layer.

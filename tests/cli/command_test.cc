@@ -86,6 +86,20 @@ TEST_F(Command, Budgets) {
   EXPECT_FALSE(std::filesystem::exists(path("p")));
 }
 
+TEST_F(Command, SmallWeights) {
+  // 17 columns take two vectors of 16: more than a tenth beyond the model's.
+  const std::string m = model(
+      "g (float[4,640] x) => (float[4,17] y) { k = Constant <value = float[2] {1.0, 2.0}> () s = Constant "
+      "<value_ints = "
+      "[640, 17]> () h = Constant <value_ints = [5440, 1]> () r = Expand(k, h) w = Reshape(r, s) y = MatMul(x, "
+      "w) }");
+  const std::string out = path("out");
+  expect({"compile", m, "-o", out, "--target", "avx512", "--small-weights"}, 3, "--small-weights allows");
+  EXPECT_FALSE(std::filesystem::exists(out));
+  const std::string gemv = model("g (float[4,64] x, float[64,17] w) => (float[4,17] y) { y = MatMul(x, w) }");
+  expect({"compile", gemv, "-o", out, "--target", "avx512", "--small-weights"}, 0, "");
+}
+
 TEST_F(Command, ToolchainFailure) {
   const std::string m = model(kRelu);
   write_tensor_pb(path("x.pb"), Tensor(DType::kF32, {2, 3}), "x");

@@ -201,6 +201,38 @@ TEST(Budget, LimitsWinogradBeforeItIsDropped) {
   }
 }
 
+// --small-weights: transformed weights go until the rest fits, first where the picture is small.
+TEST(Budget, SmallWeightsTakeWinogradFromSmallPicturesFirst) {
+  Chain c;
+  Value* v = c.conv(c.input(picture(56, 56, 32)), 32, 3, 1, 1);
+  c.g->nodes.back()->attributes.set("winograd", int64_t{4});
+  v = c.conv(c.conv(v, 256, 3, 4, 1), 256, 3, 1, 1);
+  c.g->nodes.back()->attributes.set("winograd", int64_t{4});
+  c.g->outputs.push_back(v);
+  const int64_t model = constant_bytes(*c.g);
+  for (const char* name : {"cortex-a72", "avx512"}) {
+    auto plan_within = [&](int64_t most, std::string* kernels) {
+      auto g = c.g->clone();
+      for (int tries = 0;; ++tries) {
+        WeightStore store;
+        const Plan plan = make_plan(*g, target(name), store);
+        const auto bytes = static_cast<int64_t>(store.bytes().size());
+        if (tries < 3 && shrink_weights(*g, plan, bytes - most)) continue;
+        kernels->clear();
+        for (const Layer& l : plan.layers) *kernels += l.kernel + " ";
+        return bytes;
+      }
+    };
+    std::string kernels;
+    EXPECT_GT(plan_within(model * 10, &kernels), model * 2) << name;
+    EXPECT_EQ(kernels, "conv_winograd conv_direct conv_winograd ");
+    EXPECT_LE(plan_within(model / 10 * 11, &kernels), model / 10 * 11) << name;
+    EXPECT_EQ(kernels, "conv_winograd conv_direct conv_direct ");
+    EXPECT_LE(plan_within(model / 100 * 101, &kernels), model / 100 * 101) << name;
+    EXPECT_EQ(kernels, "conv_direct conv_direct conv_direct ");
+  }
+}
+
 void run(const char* name, BuildOptions options = {}) {
   GeneratedBatch batch;
   add_blocks(batch);

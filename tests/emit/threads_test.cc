@@ -20,6 +20,42 @@ Node* add_conv(Sheet& s, const Dim& n, int64_t size, int64_t in, int64_t out, in
                 {"group", group}});
 }
 
+// What only moves or scales, and attention.
+void add_others(GeneratedBatch& batch) {
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 3);
+  auto floats_of = [](const std::vector<int64_t>& shape) {
+    Shape dims;
+    for (int64_t d : shape) dims.push_back(Dim(d));
+    return floats(dims);
+  };
+  s.add("Softmax", {floats_of({1, 130, 700})}, {{"axis", int64_t{-1}}});
+  s.add("Softmax", {floats_of({1, 90, 1300})}, {{"axis", int64_t{1}}});  // columns
+  s.add("Softmax", {floats({n, Dim(50), Dim(900)})}, {{"axis", int64_t{1}}});
+  s.add("LayerNormalization", {floats_of({1, 210, 500}), floats_of({500}), floats_of({500})});
+  for (const bool last : {false, true})
+    s.add("InstanceNormalization",
+          {last ? floats_of({1, 45, 45, 70}) : floats_of({1, 70, 45, 45}), floats_of({70}), floats_of({70})},
+          last ? AttributeList{{"channels_last", int64_t{1}}} : AttributeList{});
+  s.add("ConvTranspose", {floats_of({1, 25, 25, 24}), constant(random_constant(DType::kF32, {24, 20, 3, 3}))},
+        {{"channels_last", int64_t{1}}, {"strides", Ints{2, 2}}});
+  s.add("Resize",
+        {floats_of({1, 24, 40, 64}), absent(), constant(Tensor::of(std::vector<float>{1, 2, 2, 1}, {4}))},
+        {{"mode", std::string("linear")}});
+  s.add("Transpose", {floats_of({1, 40, 50, 60})}, {{"perm", Ints{0, 3, 1, 2}}});
+  s.add("Transpose", {floats_of({1, 60, 41, 50})}, {{"perm", Ints{0, 2, 3, 1}}});
+  s.add("Transpose", {floats_of({407, 301})}, {{"perm", Ints{1, 0}}});
+  s.add("Transpose", {floats_of({20, 30, 10, 20})}, {{"perm", Ints{2, 0, 1, 3}}});
+  s.add("Concat", {floats_of({70, 1000}), floats_of({70, 1001}), floats_of({70, 3})}, {{"axis", int64_t{1}}});
+  const AttributeList heads{{"q_num_heads", int64_t{3}}, {"kv_num_heads", int64_t{3}}};
+  s.add("Attention", {floats_of({1, 70, 96}), floats_of({1, 90, 96}), floats_of({1, 90, 96})}, heads);
+  const AttributeList one{{"q_num_heads", int64_t{1}}, {"kv_num_heads", int64_t{1}}};
+  s.add("Attention", {floats_of({1, 73, 64}), floats_of({1, 500, 64}), floats_of({1, 500, 64})}, one);
+  s.add("Attention",
+        {floats({n, Dim(70), Dim(64)}), floats({n, Dim(80), Dim(64)}), floats({n, Dim(80), Dim(64)})}, one);
+  s.into(batch, "others", {{{"N", 1}}, {{"N", 3}}}, {1e-4, 2e-5});
+}
+
 void run(const char* name, int threads, BuildOptions options = {}) {
   GeneratedBatch batch;
   Sheet s;
@@ -45,6 +81,7 @@ void run(const char* name, int threads, BuildOptions options = {}) {
   s.add("Gelu", {floats({Dim(1), Dim(200007)})});
   s.add("Mul", {floats({Dim(210), Dim(31), Dim(70)}), floats({Dim(210), Dim(1), Dim(70)})});
   s.into(batch, "threads", {{{"N", 1}}, {{"N", 3}}}, {1e-4, 2e-5});
+  add_others(batch);
   options.threads = threads;
   expect_good(batch.run(target(name), options), name);
 }
