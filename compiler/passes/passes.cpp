@@ -29,6 +29,11 @@ const std::vector<Pass>& all_passes() {
       {"merge_common", "Computes equal expressions once.", "before fusion hides what is equal", merge_common},
       {"fuse_layernorm", "Recognises layer normalisation written out as arithmetic.",
        "behind merge_common, which joins the two subtractions of some exporters", fuse_layernorm},
+      {"fuse_rotary",
+       "Recognises rotary position embedding written out as arithmetic, and moves it before the Transposes "
+       "that "
+       "split heads.",
+       "before fuse_attention, which takes in those Transposes", fuse_rotary},
       {"fuse_attention",
        "Recognises attention written out as MatMul, scale, mask, Softmax and MatMul; takes in the Transposes "
        "and "
