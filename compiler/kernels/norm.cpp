@@ -4,132 +4,20 @@
 // axes. Rows: the reduced axes are one contiguous line (LayerNormalization, InstanceNormalization and
 // GroupNormalization of [N, C, spatial...]); a line is read for its mean, its variance, and to be finished,
 // from the first-level cache. Columns: they are one block of outer axes, a lane per column (channels-last).
-// Plain: any axes and element types, in double.
+// Grouped columns: the same, with the sums of neighbouring columns added up (GroupNormalization,
+// channels-last). Plain: any axes and element types, in double.
+#include "kernels/norm.h"
+
 #include <algorithm>
 
 #include "emit/epilogue.h"
 #include "kernels/nest.h"
 #include "ops/op.h"
-#include "ops/window.h"
 
 namespace sinter {
 namespace {
 
-enum class Factor {
-  kDeviation,       // 1 / sqrt(variance + epsilon)
-  kPlainDeviation,  // 1 / (sqrt(variance) + 1e-9)
-  kL1,              // 1 / sum |x|, 0 for 0; no mean
-  kL2,              // 1 / sqrt(sum x^2), 0 for 0; no mean
-  kRms,             // 1 / sqrt(mean x^2 + epsilon); no mean
-};
-
-struct NormAxis {
-  Dim extent;
-  bool reduced = false;
-  Dim scale, bias;  // strides of those operands
-  size_t out = 0;   // this axis's index times `factor` is part of the index of this axis of the output
-  Dim factor = Dim(1);
-};
-
-struct Norm {
-  std::vector<NormAxis> axes;  // row-major over x
-  Factor factor = Factor::kDeviation;
-  double epsilon = 1e-5;
-  int scale = -1, bias = -1;  // inputs; -1: none
-  int mean_output = -1, factor_output = -1;
-};
-
 bool subtracts(Factor f) { return f == Factor::kDeviation || f == Factor::kPlainDeviation; }
-
-// Strides of an operand that broadcasts to `space`, row-major.
-std::vector<Dim> strides_in(const Shape& own, const Shape& space) {
-  std::vector<Dim> strides(space.size(), Dim(0));
-  const std::vector<Dim> s = dim_strides(own);
-  for (size_t i = 0; i < own.size(); ++i)
-    if (!own[i].is(1)) strides[space.size() - own.size() + i] = s[i];
-  return strides;
-}
-// Whether 1 or the full extent is open for some axis: then plain strides would not do.
-bool open_broadcast(const Shape& own, const Shape& space) {
-  for (size_t i = 0; i < own.size(); ++i)
-    if (!own[i].is(1) && !(own[i] == space[space.size() - own.size() + i]) && own[i].lo() <= 1) return true;
-  return false;
-}
-
-std::optional<Norm> norm_of(const Node& n) {
-  if (n.op->domain[0] != 0 || !n.input(0) || !is_float(n.inputs[0]->type.dtype)) return std::nullopt;
-  const std::string_view op = n.op->name;
-  const Shape& shape = n.inputs[0]->type.shape;
-  const size_t rank = shape.size(), own = n.epilogue ? n.anchor_inputs : n.inputs.size();
-  Norm r;
-  for (size_t i = 0; i < rank; ++i)
-    r.axes.push_back({.extent = shape[i], .scale = Dim(0), .bias = Dim(0), .out = i});
-  r.epsilon = static_cast<double>(n.attributes.real("epsilon", 1e-5f));
-  const auto normal = [&](int64_t axis) {
-    return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
-  };
-  if (op == "LayerNormalization" || op == "RMSNormalization") {
-    for (size_t i = normal(n.attributes.integer("axis", -1)); i < rank; ++i) r.axes[i].reduced = true;
-    if (op == "RMSNormalization") r.factor = Factor::kRms;
-    for (size_t i = 1; i < own; ++i) {
-      if (!n.inputs[i]) continue;
-      const Shape& s = n.inputs[i]->type.shape;
-      if (open_broadcast(s, shape)) return std::nullopt;
-      (i == 1 ? r.scale : r.bias) = static_cast<int>(i);
-      const std::vector<Dim> strides = strides_in(s, shape);
-      for (size_t a = 0; a < rank; ++a) (i == 1 ? r.axes[a].scale : r.axes[a].bias) = strides[a];
-    }
-    if (n.has_output(1)) r.mean_output = 1;
-    if (n.has_output(2)) r.factor_output = 2;
-    return r;
-  }
-  if (op == "InstanceNormalization" || op == "GroupNormalization") {
-    const bool group = op == "GroupNormalization";
-    const size_t channels = is_channels_last(n.attributes) && !group ? rank - 1 : 1;
-    for (size_t i = 1; i < rank; ++i) r.axes[i].reduced = i != channels || group;
-    r.axes[channels].scale = r.axes[channels].bias = Dim(1);
-    r.scale = 1;
-    r.bias = 2;
-    if (group) {  // the channels are two axes: groups, and those of a group
-      const Dim groups(n.attributes.integer("num_groups", 1)), each = exact_div(shape[1], groups);
-      r.axes[1].extent = each;
-      r.axes.insert(r.axes.begin() + 1,
-                    NormAxis{.extent = groups, .scale = each, .bias = each, .out = 1, .factor = each});
-    }
-    return r;
-  }
-  if (op == "MeanVarianceNormalization") {
-    for (int64_t a : n.attributes.integers("axes", {0, 2, 3})) r.axes[normal(a)].reduced = true;
-    r.factor = Factor::kPlainDeviation;
-    return r;
-  }
-  if (op == "LpNormalization") {
-    r.axes[normal(n.attributes.integer("axis", -1))].reduced = true;
-    r.factor = n.attributes.integer("p", 2) == 1 ? Factor::kL1 : Factor::kL2;
-    return r;
-  }
-  return std::nullopt;
-}
-
-// Axes of extent 1 vanish; neighbours become one where every operand lets them.
-void merge_axes(Norm& norm, const Epilogue& epilogue) {
-  std::vector<NormAxis> merged;
-  for (const NormAxis& a : norm.axes) {
-    if (a.extent.is(1)) continue;
-    if (!merged.empty()) {
-      NormAxis& last = merged.back();
-      const bool strides = last.scale == a.scale * a.extent && last.bias == a.bias * a.extent;
-      const bool index = epilogue.empty() || (last.out != a.out && last.factor.is(1) && a.factor.is(1) &&
-                                              epilogue.can_merge(last.out, a.out));
-      if (last.reduced == a.reduced && strides && index) {
-        last = {last.extent * a.extent, a.reduced, a.scale, a.bias, a.out, a.factor};
-        continue;
-      }
-    }
-    merged.push_back(a);
-  }
-  norm.axes = std::move(merged);
-}
 
 bool accepts(const Node& n, const Target&) { return norm_of(n).has_value(); }
 
@@ -151,15 +39,17 @@ class Writer {
       const Norm whole = norm_;
       epilogue_.emplace(w_, n_.outputs[0]->type.shape);
       merge_axes(norm_, *epilogue_);
-      if (is_rows() || is_columns()) {
+      if (is_rows() || is_columns() || is_grouped_columns()) {
         w_.include("sinter/math.h");
         w_.include("sinter/mac.h");
         y_ = w_.output(0);
         side_outputs();
         if (is_rows())
           rows();
-        else
+        else if (is_columns())
           columns();
+        else
+          grouped_columns();
         return;
       }
       norm_ = whole;
@@ -200,6 +90,17 @@ class Writer {
     for (size_t a = 0; a + 1 < size(); ++a)
       if (!norm_.axes[a].scale.is(0) || !norm_.axes[a].bias.is(0)) return false;
     return true;
+  }
+  // The reduced axes are a block of outer axes and the last one; between them, the groups.
+  bool is_grouped_columns() const {
+    if (norm_.factor != Factor::kDeviation || size() < 3 || behind_reduced() + 2 != size() ||
+        scale_.empty() || bias_.empty())
+      return false;
+    const NormAxis &groups = norm_.axes[size() - 2], &each = norm_.axes.back();
+    if (!each.reduced || !each.scale.is(1) || !each.bias.is(1)) return false;
+    for (size_t a = 0; a + 2 < size(); ++a)
+      if (!norm_.axes[a].scale.is(0) || !norm_.axes[a].bias.is(0)) return false;
+    return groups.scale == each.extent && groups.bias == each.extent;
   }
 
   void side_outputs() {
@@ -469,6 +370,86 @@ class Writer {
       case Factor::kL2: return "select(eq(squares[v], zero()), zero(), div(splat(1.0f), sqrt(squares[v])))";
     }
     return "";
+  }
+
+  // --- grouped columns: [outer][area][groups][each], statistics over area and each
+
+  // to[c] = the sum of `term`, which the element x of channel c gives, over the area.
+  void column_sums(const std::string& to, const std::string& area, const std::string& stride,
+                   const std::string& start, const std::string& term) {
+    const std::string name = "sum_" + to;
+    open_columns(w_, name);
+    const auto each = [&](const std::string& line) {
+      w_.out.line("SINTER_UNROLL");
+      w_.out.line("for (int v = 0; v < kVectors; ++v) {}", line);
+    };
+    w_.out.line("f32v sums[kVectors]{};", start.empty() ? "" : ", mean[kVectors]");
+    each("sums[v] = zero();");
+    if (!start.empty()) each("mean[v] = " + start + ";");
+    open_blocks(area);
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int v = 0; v < kVectors; ++v) {{");
+    w_.out.line("const f32v x = load_lanes(from + {} + c + v * kLanes, lanes);", times("k", stride));
+    w_.out.line("part[v] = {};", term);
+    w_.out.line("}}");
+    w_.out.line("}}");
+    each("sums[v] = add(sums[v], part[v]);");
+    w_.out.line("}}");
+    each(fmt::format("store_lanes({} + c + v * kLanes, sums[v], lanes);", to));
+    close_columns(w_, channels(), std::max(1, 16 / w_.target.lanes), name);
+  }
+  Dim channels() const { return norm_.axes[size() - 2].extent * norm_.axes.back().extent; }
+
+  // Opens a loop over the groups with `sum`, that of a group's channels in `of`.
+  void open_groups(const std::string& of) {
+    w_.out.put(loop_text("g", w_.dim(norm_.axes[size() - 2].extent)));
+    const std::string each = w_.dim(norm_.axes.back().extent), first = times("g", each);
+    w_.out.line("float sum = 0.0f;");
+    w_.out.line("for (std::int64_t c = {0}; c < {0} + {1}; ++c) sum += {2}[c];", first, each, of);
+  }
+
+  void grouped_columns() {
+    const size_t first = first_reduced(), behind = behind_reduced();
+    std::vector<std::string> index(size(), "0");
+    std::string outer, k;
+    open_axes(0, first, index, outer);
+    Dim rows(1);
+    for (size_t a = first; a < behind; ++a) rows = rows * norm_.axes[a].extent;
+    const std::string area = w_.dim(rows), stride = w_.dim(channels()),
+                      base = times(outer, times(area, stride));
+    const std::string each = w_.dim(norm_.axes.back().extent), group = times("g", each);
+    const std::string mean = w_.scratch("means", "float", channels().hi()),
+                      factor = w_.scratch("factors", "float", channels().hi());
+    w_.out.line("const float* const from = {};", plus(x_, base));
+    w_.out.line("float* const to = {};", plus(y_, base));
+    column_sums(mean, area, stride, "", "add(part[v], x)");
+    open_groups(mean);
+    w_.out.line("for (std::int64_t c = {0}; c < {0} + {1}; ++c) {2}[c] = sum / {3};", group, each, mean,
+                number(count_));
+    w_.out.line("}}");
+    column_sums(factor, area, stride, fmt::format("load_lanes({} + c + v * kLanes, lanes)", mean),
+                "fma(sub(x, mean[v]), sub(x, mean[v]), part[v])");
+    open_groups(factor);
+    w_.out.line("const float f = 1.0f / sqrt(sum / {} + {});", number(count_), float_literal(norm_.epsilon));
+    w_.out.line("for (std::int64_t c = {0}; c < {0} + {1}; ++c) {2}[c] = f * {3}[c];", group, each, factor,
+                scale_);
+    w_.out.line("}}");
+    open_axes(first, behind, index, k);
+    w_.out.line("const std::int64_t k = {};", k);
+    open_columns(w_, "finish");
+    index.back() = "c + v * kLanes";
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int v = 0; v < kVectors; ++v) {{");
+    const auto lanes = [](const std::string& p) {
+      return fmt::format("load_lanes({} + c + v * kLanes, lanes)", p);
+    };
+    w_.out.line("const f32v r = fma(sub({}, {}), {}, {});", lanes(plus("from", times("k", stride))),
+                lanes(mean), lanes(factor), lanes(bias_));
+    w_.out.line("store_lanes(to + {} + c + v * kLanes, {}, lanes);", times("k", stride),
+                epilogue_->vector("r", out_index(index), "lanes", w_.out));
+    w_.out.line("}}");
+    close_columns(w_, channels(), std::max(1, 16 / w_.target.lanes), "finish");
+    close(behind);
   }
 
   // --- plain

@@ -1,5 +1,5 @@
 // RotaryEmbedding: a row of a head at a time. Halves are turned in vectors of floats, interleaved pairs and
-// other types one by one.
+// other types one by one. The angles may be those of the whole batch, and one for each element of a pair.
 #include "emit/expr_text.h"
 #include "kernels/attention.h"
 #include "kernels/nest.h"
@@ -28,7 +28,7 @@ void emit(LayerWriter& w) {
   const HeadLayout layout = flat ? HeadLayout::kPositionsFirst : HeadLayout::kHeadsFirst;
   const Heads x = heads_of(w, w.input(0), layout, heads, length, Dim(head)),
               y = heads_of(w, w.output(0), layout, heads, length, Dim(head));
-  const bool looked_up = n.input(3) != nullptr;
+  const bool looked_up = n.input(3) != nullptr, full = n.attributes.integer("full_angles", 0) != 0;
   if (looked_up) {
     w.include("sinter/status.h");
     w.can_fail();
@@ -41,11 +41,16 @@ void emit(LayerWriter& w) {
     w.out.line("const std::int64_t position = {}[b * {} + i];", w.input(3), factor_text(w, length));
     w.out.line("if (position < 0 || position >= {}) return sinter::kIndexError;",
                w.dim(n.inputs[1]->type.shape[0]));
-  } else {
-    w.out.line("const std::int64_t position = b * {} + i;", factor_text(w, length));
   }
-  w.out.line("const auto* const cosines = {} + position * {};", w.input(1), half);
-  w.out.line("const auto* const sines = {} + position * {};", w.input(2), half);
+  const auto angles = [&](const char* name, size_t input) {
+    const bool shared = n.inputs[input]->type.shape[0].is(1);  // by all of the batch
+    const std::string row = looked_up ? "position"
+                            : shared  ? "i"
+                                      : fmt::format("(b * {} + i)", factor_text(w, length));
+    w.out.line("const auto* const {} = {} + {} * {};", name, w.input(input), row, full ? turned : half);
+  };
+  angles("cosines", 1);
+  angles("sines", 2);
   w.out.put(loop_text("h", w.dim(heads)));
   w.out.line("const auto* const from = {} + i * {};", x.at("b", "h"), x.position);
   w.out.line("auto* const to = {} + i * {};", y.at("b", "h"), y.position);
@@ -54,8 +59,10 @@ void emit(LayerWriter& w) {
     w.out.line("for (; j + kLanes <= {}; j += kLanes) {{", half);
     w.out.line("const f32v a = load(from + j), c = load(from + j + {});", half);
     w.out.line("const f32v cosine = load(cosines + j), sine = load(sines + j);");
+    if (full)
+      w.out.line("const f32v cosine2 = load(cosines + j + {0}), sine2 = load(sines + j + {0});", half);
     w.out.line("store(to + j, fnma(sine, c, mul(cosine, a)));");
-    w.out.line("store(to + j + {}, fma(sine, a, mul(cosine, c)));", half);
+    w.out.line("store(to + j + {0}, fma(sine{1}, a, mul(cosine{1}, c)));", half, full ? "2" : "");
     w.out.line("}}");
   }
   if (!vectors || half % w.target.lanes != 0) {
@@ -65,10 +72,15 @@ void emit(LayerWriter& w) {
     w.out.line("for (; j < {}; ++j) {{", half);
     w.out.line("const {} a = {}, c = {};", type, load_text(t, "from[" + first + "]"),
                load_text(t, "from[" + second + "]"));
-    w.out.line("const {} cosine = {}, sine = {};", type, load_text(t, "cosines[j]"),
-               load_text(t, "sines[j]"));
+    const auto load_angles = [&](const char* suffix, const std::string& at) {
+      w.out.line("const {0} cosine{1} = {2}, sine{1} = {3};", type, suffix,
+                 load_text(t, "cosines[" + at + "]"), load_text(t, "sines[" + at + "]"));
+    };
+    load_angles("", full ? first : "j");
+    if (full) load_angles("2", second);
     w.out.line("to[{}] = {};", first, store_text(t, "cosine * a - sine * c"));
-    w.out.line("to[{}] = {};", second, store_text(t, "sine * a + cosine * c"));
+    w.out.line("to[{}] = {};", second,
+               store_text(t, full ? "sine2 * a + cosine2 * c" : "sine * a + cosine * c"));
     w.out.line("}}");
   }
   if (turned < head) w.out.line("for (std::int64_t e = {0}; e < {1}; ++e) to[e] = from[e];", turned, head);

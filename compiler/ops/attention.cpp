@@ -7,6 +7,9 @@
 // a row without any key gives zeros.
 //
 // RotaryEmbedding: pairs of elements of each head turned by the angles whose cosines and sines are given.
+// Beyond ONNX, these may be shared by the batch (extent 1), and with the attribute `full_angles` = 1, which
+// pass fuse_rotary sets, each element of a pair has its own: rows of rotary_embedding_dim instead of half of
+// it.
 #include "ops/attention.h"
 
 #include <algorithm>
@@ -242,14 +245,16 @@ void infer_rotary(Inference& x) {
   x.require(turned > 0 && turned <= head.value() && turned % 2 == 0,
             fmt::format("{} elements of a head of {} can't be turned in pairs", turned, head.value()));
   const Dim &batch = s[0], &length = s[x.rank(0) == 3 ? 1 : 2];
+  const Dim width(x.attributes().integer("full_angles", 0) != 0 ? turned : turned / 2);
   for (size_t i : {1u, 2u}) {
     const std::string what = i == 1 ? "the cosines" : "the sines";
     if (x.has(3)) {
       x.require(x.rank(i) == 2, fmt::format("{} {} have not two axes", what, text(x.shape(i))));
       x.require_equal(x.shape(i)[0], x.shape(1)[0], "positions of the caches");
-      x.require_equal(x.shape(i)[1], Dim(turned / 2), "angles of " + what);
+      x.require_equal(x.shape(i)[1], width, "angles of " + what);
     } else {
-      require_axes(x, x.shape(i), {batch, length, Dim(turned / 2)}, what);
+      const bool shared = x.rank(i) == 3 && x.shape(i)[0].is(1);
+      require_axes(x, x.shape(i), {shared ? Dim(1) : batch, length, width}, what);
     }
   }
   if (x.has(3)) {
@@ -269,25 +274,29 @@ void eval_rotary(Evaluation& e) {
   const int64_t given = e.attributes().integer("rotary_embedding_dim", 0), turned = given == 0 ? head : given;
   const int64_t half = turned / 2;
   const bool interleaved = e.attributes().integer("interleaved", 0) != 0;
+  const bool full = e.attributes().integer("full_angles", 0) != 0;
+  const auto angle_of = [&](const Tensor& cache, int64_t b, int64_t s, int64_t element) {
+    int64_t row = (cache.dim(0) == 1 ? 0 : b) * length + s;
+    if (e.has(3)) row = e.in[3].integer(b * length + s);
+    const int64_t pair = interleaved ? element / 2 : element % half;
+    return cache.real(full ? row * turned + element : row * half + pair);
+  };
   Tensor y(x.dtype(), x.shape());
   for (int64_t b = 0; b < x.dim(0); ++b)
     for (int64_t s = 0; s < length; ++s) {
-      int64_t angle = (b * length + s) * half;
       if (e.has(3)) {
         const int64_t position = e.in[3].integer(b * length + s);
         if (position < 0 || position >= e.in[1].dim(0))
           e.fail(fmt::format("position {} of {}", position, e.in[1].dim(0)));
-        angle = position * half;
       }
       for (int64_t h = 0; h < heads; ++h) {
         const int64_t at = (flat ? (b * length + s) * heads + h : (b * heads + h) * length + s) * head;
         for (int64_t j = turned; j < head; ++j) y.set_real(at + j, x.real(at + j));
         for (int64_t j = 0; j < half; ++j) {
-          const int64_t first = at + (interleaved ? 2 * j : j),
-                        second = interleaved ? first + 1 : first + half;
-          const double c = e.in[1].real(angle + j), n = e.in[2].real(angle + j);
-          y.set_real(first, c * x.real(first) - n * x.real(second));
-          y.set_real(second, n * x.real(first) + c * x.real(second));
+          const int64_t first = interleaved ? 2 * j : j, second = interleaved ? first + 1 : first + half;
+          const double a = x.real(at + first), c = x.real(at + second);
+          y.set_real(at + first, angle_of(e.in[1], b, s, first) * a - angle_of(e.in[2], b, s, first) * c);
+          y.set_real(at + second, angle_of(e.in[2], b, s, second) * a + angle_of(e.in[1], b, s, second) * c);
         }
       }
     }

@@ -138,7 +138,7 @@ void infer_group(Inference& x) {
   x.require(x.rank(0) >= 2, "X has less than two axes");
   const int64_t groups = x.attributes().integer("num_groups", 0);
   x.require(groups > 0, fmt::format("num_groups is {}", groups));
-  const Dim& channels = x.shape(0)[1];
+  const Dim& channels = x.shape(0)[channels_last(x.attributes()) ? x.shape(0).size() - 1 : 1];
   x.require_equal(mod(channels, groups), 0, "channels modulo num_groups");
   require_channels(x, channels);
   x.same(0, 0);

@@ -29,6 +29,19 @@ const std::vector<Pass>& all_passes() {
       {"merge_common", "Computes equal expressions once.", "before fusion hides what is equal", merge_common},
       {"fuse_layernorm", "Recognises layer normalisation written out as arithmetic.",
        "behind merge_common, which joins the two subtractions of some exporters", fuse_layernorm},
+      {"fuse_groupnorm",
+       "Recognises group normalisation written as InstanceNormalization between two Reshapes, with its "
+       "factors and "
+       "offsets of channels.",
+       "before fold_batchnorm, which would take the factors, and choose_layout", fuse_groupnorm},
+      {"fuse_pixel_shuffle",
+       "Recognises DepthToSpace and SpaceToDepth written as a Transpose of six axes between two Reshapes.",
+       "before choose_layout, which knows their channels-last form", fuse_pixel_shuffle},
+      {"fuse_rotary",
+       "Recognises rotary position embedding written out as arithmetic, and moves it before the Transposes "
+       "that "
+       "split heads.",
+       "before fuse_attention, which takes in those Transposes", fuse_rotary},
       {"fuse_attention",
        "Recognises attention written out as MatMul, scale, mask, Softmax and MatMul; takes in the Transposes "
        "and "

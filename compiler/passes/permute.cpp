@@ -209,9 +209,19 @@ int64_t Arrangement::moved_axis(size_t rank) const {
 bool is_convolution(const Node& n) { return is_op(&n, "Conv") || is_op(&n, "ConvTranspose"); }
 
 bool has_channels_last_form(const Node& n) {
-  static const char* const kOps[] = {"Conv",   "ConvTranspose",     "MaxPool",       "AveragePool",
-                                     "LpPool", "GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization",
-                                     "LRN",    "DepthToSpace",      "SpaceToDepth",  "RoiAlign"};
+  static const char* const kOps[] = {"Conv",
+                                     "ConvTranspose",
+                                     "MaxPool",
+                                     "AveragePool",
+                                     "LpPool",
+                                     "GlobalAveragePool",
+                                     "GlobalMaxPool",
+                                     "InstanceNormalization",
+                                     "LRN",
+                                     "DepthToSpace",
+                                     "SpaceToDepth",
+                                     "RoiAlign",
+                                     "GroupNormalization"};
   if (std::none_of(std::begin(kOps), std::end(kOps), [&](const char* k) { return is_op(&n, k); }))
     return false;
   if (!n.input(0) || n.has_output(1) || !n.has_output(0)) return false;

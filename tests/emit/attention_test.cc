@@ -145,6 +145,15 @@ void add_rotary(GeneratedBatch& batch) {
           {values(DType::kF16, {2, 3, 4, 8}), values(DType::kF16, {2, 4, 4}), values(DType::kF16, {2, 4, 4})},
           a);
   }
+  for (const int64_t interleaved : {0, 1}) {  // an angle for each element, shared by the batch
+    s.add("RotaryEmbedding", {floats({b, 3, n, 38}), floats({1, n, 38}), floats({b, n, 38})},
+          {{"interleaved", interleaved}, {"full_angles", int64_t{1}}});
+    s.add("RotaryEmbedding", {floats({b, n, 80}), floats({1, n, 8}), floats({1, n, 8})},
+          {{"interleaved", interleaved},
+           {"full_angles", int64_t{1}},
+           {"num_heads", int64_t{2}},
+           {"rotary_embedding_dim", int64_t{8}}});
+  }
   s.into(batch, "rotary", {{{"B", 1}, {"N", 9}}, {{"B", 3}, {"N", 1}}});
 }
 

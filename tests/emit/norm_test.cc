@@ -61,6 +61,14 @@ void add_groups(GeneratedBatch& batch) {
   s.add("GroupNormalization", operands({2, 6, 5, 7}, 6), {{"num_groups", int64_t{3}}});
   s.add("GroupNormalization", operands({n, 32, h, 4}, 32), {{"num_groups", int64_t{4}}});
   s.add("GroupNormalization", operands({2, 6}, 6), {{"num_groups", int64_t{2}}});
+  for (const int64_t groups : {1, 2, 6, 24, 48}) {
+    s.add("GroupNormalization", operands({2, 5, 7, 48}, 48),
+          {{"num_groups", groups}, {"channels_last", int64_t{1}}});
+    s.add("GroupNormalization", operands({n, h, 4, 48}, 48),
+          {{"num_groups", groups}, {"channels_last", int64_t{1}}});
+  }
+  s.add("GroupNormalization", operands({1, 300, 9}, 9),
+        {{"num_groups", int64_t{3}}, {"channels_last", int64_t{1}}});
   s.add("GroupNormalization", operands({2, 6, 9}, 6), {{"num_groups", int64_t{6}}});
   s.add("GroupNormalization", operands({2, 6, 5, 7}, 6), {{"num_groups", int64_t{3}}});
   s.epilogue(E::call("silu", {E::call("mul", {kAcc, kIn})}), {floats({6, 1, 7})});
