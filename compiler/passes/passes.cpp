@@ -48,6 +48,8 @@ const std::vector<Pass>& all_passes() {
        "repetitions of heads around it.",
        "behind fold_constants, which makes masks and scales constants; before scales go into weights",
        fuse_attention},
+      {"fuse_embedding", "Adds rows that Gathers pick of tables, and normalises the sum, in one layer.",
+       "behind fuse_layernorm, which makes the norms; before the fusions that take the Adds", fuse_embedding},
       {"lower_composites",
        "Folds the factors and transposition flags of Gemm into its constants; BatchNormalization whose "
        "statistics are computed and the losses of classification become arithmetic.",
@@ -68,6 +70,9 @@ const std::vector<Pass>& all_passes() {
        "behind what reads channel axes, before the fusions that need final shapes", choose_layout},
       {"sink_transposes", "Moves other Transposes where they cancel or where they move fewer elements.",
        "behind choose_layout: sees the Transposes that it left", sink_transposes},
+      {"spread_pixel_shuffle",
+       "Lets DepthToSpace and SpaceToDepth write and read planes where a Transpose would make or take them.",
+       "behind the layout passes, which leave the Transposes", spread_pixel_shuffle},
       {"sink_reshapes", "Moves views behind the elementwise nodes that follow them.",
        "behind the layout passes, which need views where the model has them; before fusion", sink_reshapes},
       {"fold_constants_again", "Computes what the layout passes made of constants.",
