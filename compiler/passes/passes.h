@@ -14,6 +14,7 @@ bool fuse_layernorm(Graph&, const PassOptions&);
 bool fuse_rotary(Graph&, const PassOptions&);
 bool fuse_groupnorm(Graph&, const PassOptions&);
 bool fuse_embedding(Graph&, const PassOptions&);
+bool fuse_squeeze_excite(Graph&, const PassOptions&);
 bool fuse_pixel_shuffle(Graph&, const PassOptions&);
 bool spread_pixel_shuffle(Graph&, const PassOptions&);
 bool lower_ops(Graph&, const PassOptions&);
