@@ -205,13 +205,14 @@ void emit_blocks(LayerWriter& w) {
   const Shape& wide = to_space ? n.outputs[0]->type.shape : small;
   const Dim block(n.attributes.integer("blocksize", 1));
   const Shape grid = spatial_of(n.attributes, deep);
-  const std::map<char, Dim> extents = {{'n', deep[0]}, {'c', channels_of(n.attributes, wide)},
+  const bool wide_last = last && n.attributes.integer("wide_planes", 0) == 0;
+  const std::map<char, Dim> extents = {{'n', deep[0]}, {'c', wide[wide_last ? 3 : 1]},
                                        {'h', grid[0]}, {'w', grid[1]},
                                        {'y', block},   {'x', block}};
   // Channels of the deep tensor: (y x c), or (c y x) for CRD; rows of the wide one: (h y), columns (w x).
   const std::string channels = crd ? "cyx" : "yxc";
   const std::string in_depth = last ? "nhw" + channels : "n" + channels + "hw";
-  const std::string in_space = last ? "nhywxc" : "nchywx";
+  const std::string in_space = wide_last ? "nhywxc" : "nchywx";
   const std::string &from = to_space ? in_depth : in_space, &to = to_space ? in_space : in_depth;
   Shape space;
   for (char c : to) space.push_back(extents.at(c));

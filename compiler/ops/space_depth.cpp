@@ -1,6 +1,8 @@
 // DepthToSpace (ONNX DepthToSpace-13) and SpaceToDepth (SpaceToDepth-13): blocks of channels become blocks of
 // pixels and back. DCR: channel = (by * block + bx) * C' + c; CRD: channel = (c * block + by) * block + bx.
-// SpaceToDepth (mode since opset 28) is the inverse of either.
+// SpaceToDepth (mode since opset 28) is the inverse of either. With the attributes channels_last and
+// wide_planes = 1, which pass spread_pixel_shuffle sets, the tensor of the many pixels is [N, C, H, W] all
+// the same.
 #include <cstring>
 
 #include "ops/op.h"
@@ -22,6 +24,13 @@ void require_mode(const Inference& x) {
   x.require(mode == "DCR" || mode == "CRD", fmt::format("mode is {}", quoted(mode)));
 }
 
+// The attributes that say how the tensor of the many pixels lies.
+Attributes wide_of(const Attributes& a) {
+  Attributes wide = a;
+  if (a.integer("wide_planes", 0) != 0) wide.set("channels_last", int64_t{0});
+  return wide;
+}
+
 void infer_depth_to_space(Inference& x) {
   const Attributes& a = x.attributes();
   const int64_t b = block_of(x);
@@ -29,19 +38,20 @@ void infer_depth_to_space(Inference& x) {
   const Dim c = channels_of(a, x.shape(0)), bb(b * b);
   x.require_equal(mod(c, bb), 0, fmt::format("channels {} modulo {}", c.text(), b * b));
   const Shape s = spatial_of(a, x.shape(0));
-  x.set(0, x.dtype(0), with_channels(a, x.shape(0)[0], exact_div(c, bb), {s[0] * Dim(b), s[1] * Dim(b)}));
+  x.set(0, x.dtype(0),
+        with_channels(wide_of(a), x.shape(0)[0], exact_div(c, bb), {s[0] * Dim(b), s[1] * Dim(b)}));
 }
 
 void infer_space_to_depth(Inference& x) {
-  const Attributes& a = x.attributes();
+  const Attributes &a = x.attributes(), wide = wide_of(a);
   require_mode(x);
   const int64_t b = block_of(x);
-  Shape s = spatial_of(a, x.shape(0));
+  Shape s = spatial_of(wide, x.shape(0));
   for (Dim& d : s) {
     x.require_equal(mod(d, Dim(b)), 0, fmt::format("extent {} modulo {}", d.text(), b));
     d = exact_div(d, Dim(b));
   }
-  x.set(0, x.dtype(0), with_channels(a, x.shape(0)[0], channels_of(a, x.shape(0)) * Dim(b * b), s));
+  x.set(0, x.dtype(0), with_channels(a, x.shape(0)[0], channels_of(wide, x.shape(0)) * Dim(b * b), s));
 }
 
 void eval_depth_to_space(Evaluation& e) {
@@ -54,12 +64,12 @@ void eval_depth_to_space(Evaluation& e) {
       x.reshaped(crd ? std::vector<int64_t>{n, c, b, b, h, w} : std::vector<int64_t>{n, b, b, c, h, w});
   const Tensor y = blocks.transposed(crd ? std::vector<int64_t>{0, 1, 4, 2, 5, 3}
                                          : std::vector<int64_t>{0, 3, 4, 1, 5, 2});
-  e.out[0] = as_node_layout(a, y.reshaped({n, c, h * b, w * b}));
+  e.out[0] = as_node_layout(wide_of(a), y.reshaped({n, c, h * b, w * b}));
 }
 
 void eval_space_to_depth(Evaluation& e) {
   const Attributes& a = e.attributes();
-  const Tensor x = channels_first(a, e.in[0]);
+  const Tensor x = channels_first(wide_of(a), e.in[0]);
   const int64_t b = a.integer("blocksize", 0), n = x.dim(0), c = x.dim(1), h = x.dim(2) / b, w = x.dim(3) / b;
   const Tensor y = x.reshaped({n, c, h, b, w, b})
                        .transposed(a.text("mode", "DCR") == "CRD" ? std::vector<int64_t>{0, 1, 3, 5, 2, 4}

@@ -34,11 +34,14 @@ const Row kAnchors[] = {
     {"RMSNormalization", 2},
     {"LRN", 2},
     {"Softmax", 2},
+    {"squeeze_excite", 2},
 };
 
 const Row* row_of(const Node& n) {
+  const std::string_view domain = n.op->domain;
+  if (n.epilogue || !(domain.empty() || domain == "sinter")) return nullptr;
   for (const Row& r : kAnchors)
-    if (is_op(&n, r.op)) return &r;
+    if (n.op->name == std::string_view(r.op)) return &r;
   return nullptr;
 }
 

@@ -155,7 +155,7 @@ TEST(Copy, DepthAndSpaceInBothLayouts) {
     const Dim n = s.symbol("N", 1, 2), h = s.symbol("H", 1, 5);
     for (const int64_t last : {0, 1})
       for (const int64_t b : {1, 2, 3}) {
-        const AttributeList block = {{"blocksize", b}, {"channels_last", last}};
+        AttributeList block = {{"blocksize", b}, {"channels_last", last}};
         AttributeList crd = block;
         crd.push_back({"mode", std::string("CRD")});
         const Dim c(2 * b * b);
@@ -165,6 +165,14 @@ TEST(Copy, DepthAndSpaceInBothLayouts) {
         s.add("DepthToSpace", {values(t, deep)}, crd);
         s.add("SpaceToDepth", {values(t, wide)}, block);
         s.add("SpaceToDepth", {values(t, wide)}, crd);
+        if (!last) continue;
+        block.push_back({"wide_planes", int64_t{1}});
+        crd.push_back({"wide_planes", int64_t{1}});
+        const Shape planes{n, 3, h * Dim(b), 5 * b};
+        s.add("DepthToSpace", {values(t, deep)}, block);
+        s.add("DepthToSpace", {values(t, deep)}, crd);
+        s.add("SpaceToDepth", {values(t, planes)}, block);
+        s.add("SpaceToDepth", {values(t, planes)}, crd);
       }
     s.into(batch, std::string("blocks_") + std::string(name_of(t)),
            {{{"N", 1}, {"H", 1}}, {{"N", 2}, {"H", 5}}});

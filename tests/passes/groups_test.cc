@@ -101,6 +101,22 @@ TEST(GroupNormalization, RunsChannelsLast) {
   expect_same_values(*g, *all, 1e-5, {1, 3});
 }
 
+// The many pixels are read and written as planes: no Transpose is left at that side.
+TEST(PixelShuffle, ReadsAndWritesPlanes) {
+  for (const char* mode : {"CRD", "DCR"}) {
+    const std::string m = std::string("<blocksize = 2, mode = \"") + mode + "\">";
+    const std::unique_ptr<Graph> g = graph_of(
+        "<ir_version: 8, opset_import: [\"\" : 28]> g (float[N,2,6,4] x, float[8,8,3,3] w_k) => "
+        "(float[N,2,6,4] y)"
+        " { a = SpaceToDepth" +
+        m + "(x)  c = Conv<pads = [1, 1, 1, 1]>(a, w_k)  y = DepthToSpace" + m + "(c) }");
+    const std::unique_ptr<Graph> all = g->clone();
+    run_only(*all, {"all"});
+    EXPECT_EQ(all->nodes.size(), 3u) << text(*all);
+    expect_same_values(*g, *all, 1e-6, {1, 2});
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GroupForm, testing::ValuesIn(kForms),
                          [](const auto& info) { return info.param.name; });
 

@@ -1,0 +1,208 @@
+// squeeze_excite: of each sample the means of the channels, the two products with vectors, lanes along their
+// results, and then every element by its channel's factor. Means, squeezed channels and factors are a few KB
+// of scratch; the sample is read twice and may be overwritten.
+#include "ops/squeeze_excite.h"
+
+#include <algorithm>
+
+#include "emit/epilogue.h"
+#include "kernels/nest.h"
+#include "ops/op.h"
+#include "ops/window.h"
+
+namespace sinter {
+namespace {
+
+bool accepts(const Node& n, const Target&) {
+  return std::string_view(n.op->name) == "squeeze_excite" && std::string_view(n.op->domain) == "sinter" &&
+         n.inputs[kSqueezeWeights]->data && n.inputs[kExciteWeights]->data;
+}
+
+class Writer {
+ public:
+  explicit Writer(LayerWriter& w) : w_(w), n_(w.node), last_(is_channels_last(n_.attributes)) {
+    const Tensor& squeeze = *n_.inputs[kSqueezeWeights]->data;
+    squeezed_ = squeeze.dim(0);
+    channels_ = squeeze.dim(1);
+    for (const Dim& d : spatial_of(n_.attributes, n_.inputs[kSeX]->type.shape)) spatial_.push_back(d);
+  }
+
+  void write() {
+    const Shape& shape = n_.inputs[kSeX]->type.shape;
+    w_.flops(product(shape) * Dim(2) + shape[0] * Dim(4 * squeezed_ * channels_));
+    w_.summary(fmt::format("squeeze and excite {}, {} -> {} -> {} channels{}", text(n_.inputs[kSeX]->type),
+                           channels_, squeezed_, channels_,
+                           n_.epilogue ? ", then " + text(*n_.epilogue) : ""));
+    w_.include("sinter/math.h");
+    w_.include("sinter/mac.h");
+    const std::string x = w_.input(kSeX), means = vector("means", channels_),
+                      squeezed = vector("squeezed", squeezed_), factors = vector("factors", channels_);
+    const bool fused = vector_epilogue(n_);
+    std::optional<PlainOutput> plain;
+    if (fused) {
+      epilogue_.emplace(w_, n_.outputs[0]->type.shape);
+      w_.may_overwrite(kSeX);
+    } else {
+      plain.emplace(w_, DType::kF32);
+    }
+    const std::string y = fused ? w_.output(0) : plain->pointer(), area = w_.dim(product(spatial_)),
+                      sample = times("n", w_.dim(product(spatial_) * Dim(channels_)));
+    w_.out.put(loop_text("n", w_.dim(shape[0])));
+    w_.out.line("const float* const from = {};", plus(x, sample));
+    w_.out.line("float* const to = {};", plus(y, sample));
+    if (last_)
+      means_of_columns(means, area);
+    else
+      means_of_lines(means, area);
+    dense("squeeze", kSqueezeWeights, kSqueezeBias, means, squeezed);
+    dense("excite", kExciteWeights, kExciteBias, squeezed, factors);
+    scale(factors);
+    w_.out.line("}}");
+    if (plain) plain->finish();
+  }
+
+ private:
+  int64_t padded(int64_t n) const { return (n + w_.target.lanes - 1) / w_.target.lanes * w_.target.lanes; }
+  std::string vector(const std::string& name, int64_t n) { return w_.scratch(name, "float", padded(n)); }
+  void each(const std::string& line) {
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int v = 0; v < kVectors; ++v) {}", line);
+  }
+  static constexpr int kVectors = 4;  // of sums at a time
+  std::string count() {
+    const Dim d = product(spatial_);
+    return d.is_static() ? float_literal(static_cast<double>(d.value()))
+                         : fmt::format("static_cast<float>({})", w_.dim(d));
+  }
+
+  // Sums of 256 rows at a time: a single chain over a whole picture would lose digits.
+  void means_of_columns(const std::string& means, const std::string& area) {
+    w_.include("sinter/dims.h");
+    open_columns(w_, "average");
+    w_.out.line("f32v sums[kVectors], part[kVectors];");
+    each("sums[v] = zero();");
+    w_.out.line("for (std::int64_t first = 0; first < {}; first += 256) {{", area);
+    w_.out.line("const std::int64_t end = sinter::min_of(std::int64_t{{{}}}, first + 256);", area);
+    each("part[v] = zero();");
+    w_.out.line("for (std::int64_t k = first; k < end; ++k) {{");
+    each(
+        fmt::format("part[v] = add(part[v], load_lanes(from + k * {} + c + v * kLanes, lanes));", channels_));
+    w_.out.line("}}");
+    each("sums[v] = add(sums[v], part[v]);");
+    w_.out.line("}}");
+    each(fmt::format("store_lanes({} + c + v * kLanes, div(sums[v], splat({})), lanes);", means, count()));
+    close_columns(w_, Dim(channels_), kVectors, "average");
+  }
+
+  void means_of_lines(const std::string& means, const std::string& area) {
+    w_.out.line("for (std::int64_t channel = 0; channel < {}; ++channel) {{", channels_);
+    w_.out.line("const float* const line = from + channel * {};", parenthesized(area));
+    w_.out.line("f32v sums[4] = {{zero(), zero(), zero(), zero()}};");
+    w_.out.line("std::int64_t i = 0;");
+    w_.out.line("for (; i + 4 * kLanes <= {}; i += 4 * kLanes) {{", area);
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int v = 0; v < 4; ++v) sums[v] = add(sums[v], load(line + i + v * kLanes));");
+    w_.out.line("}}");
+    w_.out.line("for (; i + kLanes <= {}; i += kLanes) sums[0] = add(sums[0], load(line + i));", area);
+    w_.out.line("float sum = hsum(add(add(sums[0], sums[1]), add(sums[2], sums[3])));");
+    w_.out.line("for (; i < {}; ++i) sum += line[i];", area);
+    w_.out.line("{}[channel] = sum / {};", means, count());
+    w_.out.line("}}");
+  }
+  static std::string parenthesized(const std::string& t) {
+    return t.find(' ') == std::string::npos ? t : "(" + t + ")";
+  }
+
+  // to = activation(W from + bias); W lies as [from][to], rows filled up to whole vectors. Two chains of
+  // sums.
+  void dense(const char* name, size_t weights, size_t bias, const std::string& from, const std::string& to) {
+    const Tensor& w = *n_.inputs[weights]->data;
+    const int64_t count = w.dim(0), depth = w.dim(1), width = padded(count);
+    std::vector<float> packed(static_cast<size_t>(width * depth)), start(static_cast<size_t>(width));
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t k = 0; k < depth; ++k)
+        packed[static_cast<size_t>(k * width + i)] = static_cast<float>(w.real(i * depth + k));
+      if (n_.input(bias)) start[static_cast<size_t>(i)] = static_cast<float>(n_.inputs[bias]->data->real(i));
+    }
+    const std::string p = w_.weights(std::string(name) + "_weights", packed,
+                                     fmt::format("[{}][{}]", depth, width)),
+                      b = w_.weights(std::string(name) + "_bias", start, fmt::format("[{}]", width));
+    open_columns(w_, name);
+    w_.out.line("f32v even[kVectors], odd[kVectors];");
+    each(fmt::format("even[v] = load({} + c + v * kLanes), odd[v] = zero();", b));
+    const auto step = [&](const char* sums, const std::string& k) {
+      each(fmt::format("{0}[v] = fma(splat({1}[{2}]), load({3} + ({2}) * {4} + c + v * kLanes), {0}[v]);",
+                       sums, from, k, p, width));
+    };
+    w_.out.line("for (std::int64_t k = 0; k + 2 <= {}; k += 2) {{", depth);
+    step("even", "k");
+    step("odd", "k + 1");
+    w_.out.line("}}");
+    if (depth % 2 == 1) step("even", std::to_string(depth - 1));
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int v = 0; v < kVectors; ++v) {{");
+    w_.out.line("const f32v acc = add(even[v], odd[v]);");
+    const std::string result = expr_text(
+        activation_of(n_.attributes.text(name, "acc")), TextMode::kVector, [](int) { return std::string(); },
+        "acc", w_.out);
+    w_.out.line("store_lanes({} + c + v * kLanes, {}, lanes);", to, result);
+    w_.out.line("}}");
+    close_columns(w_, Dim(width), kVectors, name);
+  }
+
+  // The innermost axis in vectors, the others around it; neighbours of the picture as one where the epilogue
+  // lets them.
+  void scale(const std::string& factors) {
+    const size_t rank = spatial_.size() + 2, first = last_ ? 1 : 2, end = first + spatial_.size();
+    const bool merged = !epilogue_ || epilogue_->empty() || epilogue_->can_merge(first, end - 1);
+    Shape axes = merged ? Shape{product(spatial_)} : spatial_;
+    axes.insert(last_ ? axes.end() : axes.begin(), Dim(channels_));
+    std::vector<std::string> own;
+    std::string at = "0";
+    for (size_t a = 0; a + 1 < axes.size(); ++a) {
+      own.push_back(fmt::format("i{}", a));
+      w_.out.put(loop_text(own.back(), w_.dim(axes[a])));
+      at = plus(times(at, w_.dim(axes[a])), own.back());
+    }
+    own.push_back("c + v * kLanes");
+    at = times(at, w_.dim(axes.back()));
+    if (!last_) w_.out.line("const float factor = {}[i0];", factors);
+    std::vector<std::string> index(rank, "0");  // of the output
+    index[0] = "n";
+    for (size_t a = 0; a < own.size(); ++a) index[rank - own.size() + a] = own[a];
+    if (merged && spatial_.size() > 1) {
+      std::fill(index.begin() + 1, index.end(), "0");
+      index[last_ ? rank - 1 : 1] = last_ ? own[1] : own[0];
+      index[end - 1] = last_ ? own[0] : own[1];
+    }
+    open_columns(w_, "scale");
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int v = 0; v < kVectors; ++v) {{");
+    w_.out.line("const f32v r = mul(load_lanes({} + c + v * kLanes, lanes), {});", plus("from", at),
+                last_ ? fmt::format("load_lanes({} + c + v * kLanes, lanes)", factors) : "splat(factor)");
+    w_.out.line("store_lanes({} + c + v * kLanes, {}, lanes);", plus("to", at),
+                epilogue_ ? epilogue_->vector("r", index, "lanes", w_.out) : "r");
+    w_.out.line("}}");
+    close_columns(w_, axes.back(), kVectors, "scale");
+    for (size_t a = 0; a + 1 < axes.size(); ++a) w_.out.line("}}");
+  }
+
+  LayerWriter& w_;
+  const Node& n_;
+  bool last_;
+  int64_t channels_ = 0, squeezed_ = 0;
+  Shape spatial_;
+  std::optional<Epilogue> epilogue_;
+};
+
+void emit(LayerWriter& w) { Writer(w).write(); }
+
+}  // namespace
+
+const std::vector<Kernel>& kernels_squeeze_excite() {
+  static const std::vector<Kernel> table = {
+      {"squeeze_excite", "squeeze_excite: means, two products and the scaling of a sample", accepts, emit}};
+  return table;
+}
+
+}  // namespace sinter
