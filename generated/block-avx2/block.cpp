@@ -118,8 +118,7 @@ namespace {
           }
         };
         std::int64_t t = 0;
-        for (; t + 10 <= count; t += 10) tile(Int<10>(), t);
-        if (t < count) tile(Int<4>(), t);
+        for (std::int64_t k = 0; k < 1; ++k, t += 4) tile(Int<4>(), t);
       }
       for (std::int64_t t = 0; t < count; ++t) {
         const std::int64_t oy = (first + t) / 2 * 4, ox = (first + t) % 2 * 4;

@@ -3,11 +3,10 @@
 //   sinter compile block.onnx --target cortex-a72 --name block
 //
 //    #  layer                                        output                           MFLOP   weights  arena
-//    0  image_channels_last  Transpose               [1,16,16,3]                       0.00         -  0..3072
-//    1  stem  Conv                                   [1,8,8,8]                         0.03       896  25344..27392
-//    2  body  Conv                                   [1,8,8,8]                         0.07      9248  27392..29440
-//    3  head  Conv                                   [1,8,8,2]                         0.00       144  0..512
-//    4  map  Transpose                               [1,2,8,8]                         0.00         -  output
+//    0  stem  Conv                                   [1,8,8,8]                         0.03       896  25344..27392
+//    1  body  Conv                                   [1,8,8,8]                         0.07      9248  27392..29440
+//    2  head  Conv                                   [1,8,8,2]                         0.00       144  0..512
+//    3  map  Transpose                               [1,2,8,8]                         0.00         -  output
 
 #include "block.h"
 
@@ -18,6 +17,7 @@
 #include "sinter/dims.h"
 #include "sinter/mac.h"
 #include "sinter/math.h"
+#include "sinter/planes.h"
 #include "sinter/status.h"
 #include "sinter/winograd.h"
 
@@ -26,54 +26,35 @@ using namespace sinter::neon;
 namespace {
   using sinter::neon::abs;  // the C library has one for every type as well
 
-// 0  image_channels_last: Transpose float32[1,3,16,16] -> [1,16,16,3]
-[[gnu::noinline]] void image_channels_last(
-    const float* __restrict x,  // [1][3][16][16]
-    float* __restrict y) {  // [1][16][16][3]
-  for (std::int64_t i0 = 0; i0 < 256; ++i0) {
-    y[i0 * 3] = x[i0];
-    y[i0 * 3 + 1] = x[i0 + 256];
-    y[i0 * 3 + 2] = x[i0 + 512];
-  }
-}
-
-// 1  stem: Conv 3x3, stride 2x2, 3 -> 8 channels, pads 1+1,1+1, then relu(acc)
+// 0  stem: Conv 3x3, stride 2x2, 3 -> 8 channels, from planes whose taps are gathered a row at a time, then
+// relu(acc)
 //    "stem" (Conv) + "stem_relu" (Relu)
 [[gnu::noinline]] void stem(
-    const float* __restrict x,  // [1][16][16][3]
-    const float* __restrict w,  // [8 channels][9 taps][3], in panels of 8
+    const float* __restrict x,  // [1][3][16][16]
+    const float* __restrict w,  // [8 channels][9 taps of 3 planes], in panels of 8
     const float* __restrict bias,  // [8]
-    float* __restrict y) {  // [1][8][8][8]
-  // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
-    constexpr int kVectors = vectors.value;
-    for (std::int64_t o0 = 0; o0 < 8; ++o0) {
-      const std::int64_t i0 = o0 * 2 - 1;
-      const std::int64_t k0_first = i0 < 0 ? -i0 : 0;
-      const std::int64_t k0_last = sinter::min_of(std::int64_t{3}, 16 - i0);
-      [[maybe_unused]] const auto tile = [&](auto pixels, std::int64_t ox) __attribute__((always_inline)) {
+    float* __restrict y,  // [1][8][8][8]
+    float* __restrict taps) {  // scratch, 224 elements
+  for (std::int64_t i = 0; i < 8 * 28; i += kLanes) store(taps + i, zero());
+  for (std::int64_t o0 = 0; o0 < 8; ++o0) {
+    const std::int64_t i0 = o0 * 2 - 1;
+    const std::int64_t k0_first = i0 < 0 ? -i0 : 0;
+    const std::int64_t k0_last = sinter::min_of(std::int64_t{3}, 16 - i0);
+    // the taps of the row's pixels, one pixel's behind each other
+    if (k0_last - k0_first < 3) for (std::int64_t i = 0; i < 8 * 28; i += kLanes) store(taps + i, zero());
+    for (std::int64_t ci = 0; ci < 3; ++ci) {
+      for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
+        gather_taps<3>(x + ((ci * 16 + i0 + k0) * 16 + 0), 16, 1, 2, 8, taps + ci * 9 + (k0 * 3 + 0), 28);
+      }
+    }
+    // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
+    const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+      constexpr int kVectors = vectors.value;
+      const auto tile = [&](auto pixels, std::int64_t ox) __attribute__((always_inline)) {
         constexpr int kPixels = pixels.value;
         Tile<kVectors, kPixels> sum;
         tile_bias(sum, bias + c);
-        for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-          mac(sum, x + ((i0 + k0) * 16 + ox * 2 - 1) * 3, 6, wp + (k0 * 3 + 0) * (3 * kVectors * kLanes), 9);
-        }
-        SINTER_UNROLL
-        for (int t = 0; t < kPixels; ++t) {
-          SINTER_UNROLL
-          for (int o = 0; o < kVectors; ++o) {
-            const int lanes = o == kVectors - 1 ? last.value : kLanes;
-            store_lanes(y + ((o0) * 8 + ox + t) * 8 + c + o * kLanes, relu(sum.a[t][o]), lanes);
-          }
-        }
-      };
-      [[maybe_unused]] const auto edge = [&](auto pixels, std::int64_t ox, std::int64_t first, std::int64_t end) __attribute__((always_inline)) {
-        constexpr int kPixels = pixels.value;
-        Tile<kVectors, kPixels> sum;
-        tile_bias(sum, bias + c);
-        for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-          mac(sum, x + ((i0 + k0) * 16 + ox * 2 - 1 + first) * 3, 6, wp + (k0 * 3 + first) * (3 * kVectors * kLanes), (end - first) * 3);
-        }
+        mac_padded(sum, taps + ox * 28, 28, wp, 27);
         SINTER_UNROLL
         for (int t = 0; t < kPixels; ++t) {
           SINTER_UNROLL
@@ -84,14 +65,13 @@ namespace {
         }
       };
       std::int64_t ox = 0;
-      for (; ox < 1; ++ox) edge(Int<1>(), ox, sinter::max_of(std::int64_t{0}, sinter::ceil_div(1 - ox * 2, 1)), sinter::min_of(std::int64_t{3}, sinter::ceil_div(16 + 1 - ox * 2, 1)));
-      for (std::int64_t k = 0; k < 1; ++k, ox += 7) tile(Int<7>(), ox);
-    }
-  };
-  panel(Int<2>(), Int<4>(), 0, w);
+      for (std::int64_t k = 0; k < 1; ++k, ox += 8) tile(Int<8>(), ox);
+    };
+    panel(Int<2>(), Int<4>(), 0, w);
+  }
 }
 
-// 2  body: Conv 3x3 by Winograd F(4x4, 3x3), 8 -> 8 channels, groups of 9 tiles, error 4e-07 of the largest,
+// 1  body: Conv 3x3 by Winograd F(4x4, 3x3), 8 -> 8 channels, groups of 9 tiles, error 4e-07 of the largest,
 // then hard_swish(add(acc, in0))
 //    "body" (Conv) + "body_norm" (BatchNormalization) + "skip" (Add) + "activation" (HardSwish)
 [[gnu::noinline]] void body(
@@ -127,8 +107,7 @@ namespace {
           }
         };
         std::int64_t t = 0;
-        for (; t + 9 <= count; t += 9) tile(Int<9>(), t);
-        if (t < count) tile(Int<4>(), t);
+        for (std::int64_t k = 0; k < 1; ++k, t += 4) tile(Int<4>(), t);
       }
       for (std::int64_t t = 0; t < count; ++t) {
         const std::int64_t oy = (first + t) / 2 * 4, ox = (first + t) % 2 * 4;
@@ -149,7 +128,7 @@ namespace {
   }
 }
 
-// 3  head: Conv 1x1, stride 1x1, 8 -> 2 channels, pads 0+0,0+0
+// 2  head: Conv 1x1, stride 1x1, 8 -> 2 channels, pads 0+0,0+0
 //    "head" (Conv)
 [[gnu::noinline]] void head(
     const float* __restrict x,  // [1][8][8][8]
@@ -180,7 +159,7 @@ namespace {
   panel(Int<1>(), Int<2>(), 0, w + 0);
 }
 
-// 4  map: Transpose float32[1,8,8,2] -> [1,2,8,8]
+// 3  map: Transpose float32[1,8,8,2] -> [1,2,8,8]
 [[gnu::noinline]] void map(
     const float* __restrict x,  // [1][8][8][2]
     float* __restrict y) {  // [1][2][8][8]
@@ -202,8 +181,7 @@ extern "C" int block_run(const block_inputs* in, block_outputs* out, void* arena
   unsigned char* const a = static_cast<unsigned char*>(arena);
   const unsigned char* const w = block_weights;
 
-  image_channels_last(in->image, sinter::at<float>(a, 0));
-  stem(sinter::at<float>(a, 0), sinter::at<float>(w, 0), sinter::at<float>(w, 896), sinter::at<float>(a, 25344));
+  stem(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 896), sinter::at<float>(a, 25344), sinter::at<float>(a, 0));
   body(sinter::at<float>(a, 25344), sinter::at<float>(w, 960), sinter::at<float>(w, 10176), sinter::at<float>(a, 27392), sinter::at<float>(a, 0), sinter::at<float>(a, 12672));
   head(sinter::at<float>(a, 27392), sinter::at<float>(w, 10240), sinter::at<float>(w, 10368), sinter::at<float>(a, 0));
   map(sinter::at<float>(a, 0), out->map);

@@ -122,8 +122,7 @@ namespace {
             }
           };
           std::int64_t t = 0;
-          for (; t + 6 <= count; t += 6) tile(Int<6>(), t);
-          if (t < count) tile(Int<4>(), t);
+          for (std::int64_t k = 0; k < 1; ++k, t += 4) tile(Int<4>(), t);
         }
         for (std::int64_t t = 0; t < count; ++t) {
           const std::int64_t oy = (first + t) / 2 * 4, ox = (first + t) % 2 * 4;
@@ -224,8 +223,7 @@ namespace {
             }
           };
           std::int64_t t = 0;
-          for (; t + 6 <= count; t += 6) tile(Int<6>(), t);
-          if (t < count) tile(Int<1>(), t);
+          for (std::int64_t k = 0; k < 1; ++k, t += 1) tile(Int<1>(), t);
         }
         for (std::int64_t t = 0; t < count; ++t) {
           const std::int64_t oy = (first + t) / 1 * 4, ox = (first + t) % 1 * 4;

@@ -17,6 +17,9 @@ extern "C" {
   // The most bytes that a tensor can take.
   #define DIGITS_IMAGE_MAX_BYTES INT64_C(8192)
   #define DIGITS_LOGITS_MAX_BYTES INT64_C(1280)
+  // The least and the greatest of each extent that is free.
+  #define DIGITS_N_MIN INT64_C(1)
+  #define DIGITS_N_MAX INT64_C(32)
 
   typedef struct digits_inputs {
     // "image" float32[N,1,8,8], row-major; N in 1..32

@@ -17,6 +17,9 @@ extern "C" {
   // The most bytes that a tensor can take.
   #define MLP_FEATURES_MAX_BYTES INT64_C(512)
   #define MLP_SCORES_MAX_BYTES INT64_C(128)
+  // The least and the greatest of each extent that is free.
+  #define MLP_N_MIN INT64_C(1)
+  #define MLP_N_MAX INT64_C(8)
 
   typedef struct mlp_inputs {
     // "features" float32[N,16], row-major; N in 1..8
