@@ -76,7 +76,7 @@ void emit(LayerWriter& w) {
     w.out.line("constexpr int lanes = last.value;");
     w.out.line("f32v sum[kPixels];");
     w.out.line("SINTER_UNROLL");
-    w.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = load({} + c);", biases);
+    w.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = load_start({} + c);", biases);
     rows.open_taps(w.out);
   };
   auto close_pixels = [&] {

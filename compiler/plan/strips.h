@@ -1,12 +1,12 @@
 // Strips: convolutions behind each other that run together, a few rows of the last one's result at a time, so
 // that what is between them stays in the cache and takes the memory of a few rows only.
 //
-// A group is two or three convolutions next to each other in the plan, one of them depthwise (the blocks of
-// the MobileNets), and the Transposes from planes before them and to planes behind them, if any: each but the
-// last is read by the next one alone. Attributes of its nodes: `strip`, the group's number; `strip_in`,
-// `strip_out`, where input or output is such a buffer of rows; `strip_bytes`, its size; `strip_rows` of the
-// last one, the rows of its result a turn. Nothing is computed twice: rows of a buffer that the next turn
-// needs again (under a 3x3 kernel: two) move to its beginning.
+// A group is a convolution and the pool behind it, or two or three convolutions next to each other in the
+// plan, one of them depthwise (the blocks of the MobileNets), and the Transposes from planes before them and
+// to planes behind them, if any: each but the last is read by the next one alone. Attributes of its nodes:
+// `strip`, the group's number; `strip_in`, `strip_out`, where input or output is such a buffer of rows;
+// `strip_bytes`, its size; `strip_rows` of the last one, the rows of its result a turn. Nothing is computed
+// twice: rows of a buffer that the next turn needs again (under a 3x3 kernel: two) move to its beginning.
 #pragma once
 #include "plan/plan.h"
 #include "plan/tuning.h"

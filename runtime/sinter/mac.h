@@ -47,14 +47,29 @@ constexpr int tile_t(int ob) {
 template <int OB>
 constexpr int kTileT = detail::tile_t(OB);
 
+#if defined(SINTER_ISA_NEON) && !defined(SINTER_IN_ORDER)
+// The vector at p, loaded once more each time it is asked for: what several sums start from. Copies of a
+// register would take the unit that multiply-adds need; loads have one of their own.
+SINTER_INLINE f32v load_start(const float* p) {
+  typedef float vector __attribute__((vector_size(16), aligned(4), may_alias));
+  f32v v;
+  __asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(*reinterpret_cast<const vector*>(p)));
+  return v;
+}
+alignas(16) constexpr float kZeros[4] = {};
+SINTER_INLINE f32v zero_start() { return load_start(kZeros); }
+#else
+SINTER_INLINE f32v load_start(const float* p) { return load(p); }
+SINTER_INLINE f32v zero_start() { return zero(); }
+#endif
+
 // Starts every pixel's sums at bias[OB * kLanes], or at zero if bias is null.
 template <int OB, int T>
 SINTER_INLINE void tile_bias(Tile<OB, T>& acc, const float* bias) {
   SINTER_UNROLL
   for (int o = 0; o < OB; o++) {
-    const f32v b = bias != nullptr ? load(bias + o * kLanes) : zero();
     SINTER_UNROLL
-    for (int t = 0; t < T; t++) acc.a[t][o] = b;
+    for (int t = 0; t < T; t++) acc.a[t][o] = bias != nullptr ? load_start(bias + o * kLanes) : zero_start();
   }
 }
 
@@ -186,39 +201,55 @@ SINTER_INLINE float32x4_t load_low(const float* p) {
   __asm__ volatile("ldr %d0, %1" : "=w"(v) : "m"(*reinterpret_cast<const half_vector*>(p)));
   return v;
 }
-SINTER_INLINE std::uint64_t load_high(const float* p) {
+SINTER_INLINE std::uint64_t load_half(const float* p) {
   std::uint64_t h;
-  __asm__ volatile("ldr %0, %1" : "=r"(h) : "m"(*reinterpret_cast<const half_vector*>(p + 2)));
+  __asm__ volatile("ldr %0, %1" : "=r"(h) : "m"(*reinterpret_cast<const half_vector*>(p)));
   return h;
 }
+SINTER_INLINE std::uint64_t load_high(const float* p) { return load_half(p + 2); }
 SINTER_INLINE float32x4_t with_high(float32x4_t v, std::uint64_t h) {
   __asm__ volatile("ins %0.d[1], %1" : "+w"(v) : "r"(h));
   return v;
 }
 
-// Four values of k, whose operands are in the registers; loads those of the next four where there are any.
+// Steps of addresses and counters, kept where they are written: beside a multiply-add.
+SINTER_INLINE void step_pointer(const float*& p, int bytes) {
+  __asm__ volatile("add %0, %0, %1" : "+r"(p) : "I"(bytes));
+}
+SINTER_INLINE void step_down(std::ptrdiff_t& n) { __asm__ volatile("sub %0, %0, 1" : "+r"(n)); }
+
+// Four values of k, whose operands are in the registers. But for the last group: loads those of the next one,
+// moves x and w there and takes 1 from `left`.
 template <bool Last, int OB, int T>
 SINTER_INLINE void mac_group(Tile<OB, T>& acc, float32x4_t (&wv)[OB], std::uint64_t (&wh)[OB],
-                             float32x4_t (&xv)[T], std::uint64_t (&xh)[T], const float* x,
-                             std::ptrdiff_t pixel_stride, const float* w) {
+                             float32x4_t (&xv)[T], std::uint64_t (&xh)[T], const float*& x,
+                             std::ptrdiff_t pixel_stride, const float*& w, std::ptrdiff_t& left) {
+  constexpr int kGroup = 4 * OB * kLanes;  // floats of w
   each(
       [&](auto step) __attribute__((always_inline)) {
         constexpr int kLane = step.value / OB, kOut = step.value % OB, kBefore = kOut > 0 ? kOut - 1 : OB - 1;
         constexpr bool kFirstStep = step.value == 0, kLastStep = step.value == 4 * OB - 1;
+        constexpr bool kStepBefore = step.value == 4 * OB - 2;
         constexpr bool kLoadsW = !Last || kLane < 3;
-        const float* const next = w + ((kLane + 1) * OB + kOut) * kLanes;
+        constexpr int kNext = ((kLane + 1) * OB + kOut) * kLanes;
         each(
             [&](auto pixel) __attribute__((always_inline)) {
               constexpr int kPixel = pixel.value;
               __asm__ volatile("fmla %0.4s, %1.4s, %2.s[%3]"
                                : "+w"(acc.a[kPixel][kOut])
                                : "w"(wv[kOut]), "w"(xv[kPixel]), "i"(kLane));
-              if constexpr (kPixel == 0 && kLoadsW) wh[kOut] = load_high(next);
-              if constexpr (kLastStep && !Last) {
+              if constexpr (kPixel == 0 && kLoadsW) wh[kOut] = load_high(w + kNext);
+              if constexpr (!Last && step.value == 4 * OB - 3 && kPixel == 1) step_pointer(x, 16);
+              if constexpr (!Last && step.value == 4 * OB - 3 && kPixel == 2) step_down(left);
+              // The upper halves go to registers of their own, one beside each multiply-add.
+              if constexpr (!Last && kStepBefore && kPixel > 0)
+                xh[kPixel - 1] = load_high(x + (kPixel - 1) * pixel_stride);
+              if constexpr (!Last && kLastStep) {
                 // Each pixel's values are used up now.
-                xh[kPixel] = load_high(x + 4 + kPixel * pixel_stride);
-                if constexpr (kPixel == 1) wv[kBefore] = with_high(wv[kBefore], wh[kBefore]);
-                if constexpr (kPixel >= 1) xv[kPixel - 1] = load_low(x + 4 + (kPixel - 1) * pixel_stride);
+                if constexpr (kPixel == 1) xh[T - 1] = load_high(x + (T - 1) * pixel_stride);
+                if constexpr (kPixel == 2) step_pointer(w, kGroup * 4);
+                if constexpr (kPixel == 3) wv[kBefore] = with_high(wv[kBefore], wh[kBefore]);
+                if constexpr (kPixel >= 1) xv[kPixel - 1] = load_low(x + (kPixel - 1) * pixel_stride);
                 if constexpr (kPixel >= 4) xv[kPixel - 4] = with_high(xv[kPixel - 4], xh[kPixel - 4]);
               }
               // The upper halves that are still missing: lanes 0 and 1 do without.
@@ -229,9 +260,9 @@ SINTER_INLINE void mac_group(Tile<OB, T>& acc, float32x4_t (&wv)[OB], std::uint6
               }
             },
             std::make_integer_sequence<int, T>());
-        if constexpr (kLoadsW) wv[kOut] = load_low(next);
+        if constexpr (kLoadsW) wv[kOut] = load_low(w + (!Last && kLastStep ? kNext - kGroup : kNext));
         if constexpr (kLastStep && !Last)
-          xv[T - 1] = load_low(x + 4 + (T - 1) * pixel_stride);
+          xv[T - 1] = load_low(x + (T - 1) * pixel_stride);
         else if constexpr (!kLastStep && (kLoadsW || kOut == 0))
           wv[kBefore] = with_high(wv[kBefore], wh[kBefore]);
       },
@@ -277,15 +308,13 @@ SINTER_INLINE void mac_in_order(Tile<OB, T>& acc, const float* x, std::ptrdiff_t
           [&](auto t)
               __attribute__((always_inline)) { xv[t.value] = detail::with_high(xv[t.value], xh[t.value]); },
           each_x);
-      for (; k >= 8; k -= 4) {
-        detail::mac_group<false>(acc, wv, wh, xv, xh, x, pixel_stride, w);
-        x += 4;
-        w += 4 * OB * kLanes;
-      }
-      detail::mac_group<true>(acc, wv, wh, xv, xh, x, pixel_stride, w);
+      for (std::ptrdiff_t left = k / 4 - 1; left != 0;)
+        detail::mac_group<false>(acc, wv, wh, xv, xh, x, pixel_stride, w, left);
+      std::ptrdiff_t none = 0;
+      detail::mac_group<true>(acc, wv, wh, xv, xh, x, pixel_stride, w, none);
       x += 4;
       w += 4 * OB * kLanes;
-      k -= 4;
+      k %= 4;
     }
   }
   mac(acc, x, pixel_stride, w, k);
