@@ -75,6 +75,18 @@ class Writer {
                          : fmt::format("static_cast<float>({})", w_.dim(d));
   }
 
+  // close_columns over the channels, but with the last whole vectors at once: a chain of their own each would
+  // wait for its additions.
+  void close_channels(const char* name) {
+    w_.out.put("};");
+    const int64_t lanes = w_.target.lanes, whole = channels_ / lanes, wide = whole / kVectors * kVectors;
+    if (wide > 0)
+      w_.out.line("for (std::int64_t c = 0; c < {0}; c += {1} * kLanes) {2}(Int<{1}>(), c, kLanes);",
+                  wide * lanes, kVectors, name);
+    if (wide < whole) w_.out.line("{}(Int<{}>(), {}, kLanes);", name, whole - wide, wide * lanes);
+    if (channels_ % lanes != 0) w_.out.line("{}(Int<1>(), {}, {});", name, whole * lanes, channels_ % lanes);
+  }
+
   // Sums of 256 rows at a time: a single chain over a whole picture would lose digits.
   void means_of_columns(const std::string& means, const std::string& area) {
     w_.include("sinter/dims.h");
@@ -91,7 +103,7 @@ class Writer {
     each("sums[v] = add(sums[v], part[v]);");
     w_.out.line("}}");
     each(fmt::format("store_lanes({} + c + v * kLanes, div(sums[v], splat({})), lanes);", means, count()));
-    close_columns(w_, Dim(channels_), kVectors, "average");
+    close_channels("average");
   }
 
   void means_of_lines(const std::string& means, const std::string& area) {
@@ -113,41 +125,70 @@ class Writer {
     return t.find(' ') == std::string::npos ? t : "(" + t + ")";
   }
 
-  // to = activation(W from + bias); W lies as [from][to], rows filled up to whole vectors. Two chains of
-  // sums.
+  // W as panels of up to kVectors vectors of results, in each [from][results]; 0 beyond the last result.
+  std::vector<float> panels(const Tensor& w) const {
+    const int64_t count = w.dim(0), depth = w.dim(1), width = padded(count),
+                  wide = kVectors * w_.target.lanes;
+    std::vector<float> packed(static_cast<size_t>(width * depth));
+    size_t at = 0;
+    for (int64_t first = 0; first < width; first += wide)
+      for (int64_t k = 0; k < depth; ++k)
+        for (int64_t i = first; i < std::min(width, first + wide); ++i, ++at)
+          if (i < count) packed[at] = static_cast<float>(w.real(i * depth + k));
+    return packed;
+  }
+
+  // to = activation(W from + bias). As many chains of sums as hide how long an addition takes.
   void dense(const char* name, size_t weights, size_t bias, const std::string& from, const std::string& to) {
     const Tensor& w = *n_.inputs[weights]->data;
     const int64_t count = w.dim(0), depth = w.dim(1), width = padded(count);
-    std::vector<float> packed(static_cast<size_t>(width * depth)), start(static_cast<size_t>(width));
-    for (int64_t i = 0; i < count; ++i) {
-      for (int64_t k = 0; k < depth; ++k)
-        packed[static_cast<size_t>(k * width + i)] = static_cast<float>(w.real(i * depth + k));
-      if (n_.input(bias)) start[static_cast<size_t>(i)] = static_cast<float>(n_.inputs[bias]->data->real(i));
-    }
-    const std::string p = w_.weights(std::string(name) + "_weights", packed,
-                                     fmt::format("[{}][{}]", depth, width)),
-                      b = w_.weights(std::string(name) + "_bias", start, fmt::format("[{}]", width));
-    open_columns(w_, name);
-    w_.out.line("f32v even[kVectors], odd[kVectors];");
-    each(fmt::format("even[v] = load({} + c + v * kLanes), odd[v] = zero();", b));
-    const auto step = [&](const char* sums, const std::string& k) {
-      each(fmt::format("{0}[v] = fma(splat({1}[{2}]), load({3} + ({2}) * {4} + c + v * kLanes), {0}[v]);",
-                       sums, from, k, p, width));
+    std::vector<float> start(static_cast<size_t>(width));
+    for (int64_t i = 0; n_.input(bias) && i < count; ++i)
+      start[static_cast<size_t>(i)] = static_cast<float>(n_.inputs[bias]->data->real(i));
+    const std::string p =
+        w_.weights(std::string(name) + "_weights", panels(w),
+                   fmt::format("{} panels of [{}][up to {}]", name, depth, kVectors * w_.target.lanes));
+    const std::string b = w_.weights(std::string(name) + "_bias", start, fmt::format("[{}]", width));
+    w_.out.line(
+        "const auto {} = [&](auto vectors, const float* panel, std::int64_t c) "
+        "__attribute__((always_inline)) {{",
+        name);
+    w_.out.line("constexpr int kVectors = vectors.value, kChains = kVectors > 3 ? 2 : 4;");
+    w_.out.line("f32v sums[kChains][kVectors];");
+    const auto each_chain = [&](const std::string& line) {
+      w_.out.line("SINTER_UNROLL");
+      w_.out.line("for (int j = 0; j < kChains; ++j) {{");
+      each(line);
+      w_.out.line("}}");
     };
-    w_.out.line("for (std::int64_t k = 0; k + 2 <= {}; k += 2) {{", depth);
-    step("even", "k");
-    step("odd", "k + 1");
+    each_chain(fmt::format("sums[j][v] = j == 0 ? load({} + c + v * kLanes) : zero();", b));
+    w_.out.line("std::int64_t k = 0;");
+    w_.out.line("for (; k + kChains <= {}; k += kChains) {{", depth);
+    each_chain(fmt::format(
+        "sums[j][v] = fma(splat({}[k + j]), load(panel + ((k + j) * kVectors + v) * kLanes), sums[j][v]);",
+        from));
     w_.out.line("}}");
-    if (depth % 2 == 1) step("even", std::to_string(depth - 1));
+    w_.out.line("for (; k < {}; ++k) {{", depth);
+    each(fmt::format("sums[0][v] = fma(splat({}[k]), load(panel + (k * kVectors + v) * kLanes), sums[0][v]);",
+                     from));
+    w_.out.line("}}");
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int v = 0; v < kVectors; ++v) {{");
-    w_.out.line("const f32v acc = add(even[v], odd[v]);");
+    w_.out.line("f32v acc = sums[0][v];");
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int j = 1; j < kChains; ++j) acc = add(acc, sums[j][v]);");
     const std::string result = expr_text(
         activation_of(n_.attributes.text(name, "acc")), TextMode::kVector, [](int) { return std::string(); },
         "acc", w_.out);
-    w_.out.line("store_lanes({} + c + v * kLanes, {}, lanes);", to, result);
+    w_.out.line("store({} + c + v * kLanes, {});", to, result);
     w_.out.line("}}");
-    close_columns(w_, Dim(width), kVectors, name);
+    w_.out.put("};");
+    const int64_t lanes = w_.target.lanes, wide = width / (kVectors * lanes) * kVectors * lanes;
+    if (wide > 0)
+      w_.out.line("for (std::int64_t c = 0; c < {0}; c += {1} * kLanes) {2}(Int<{1}>(), {3} + c * {4}, c);",
+                  wide, kVectors, name, p, depth);
+    if (wide < width)
+      w_.out.line("{}(Int<{}>(), {} + {}, {});", name, (width - wide) / lanes, p, wide * depth, wide);
   }
 
   // The innermost axis in vectors, the others around it; neighbours of the picture as one where the epilogue
@@ -183,7 +224,10 @@ class Writer {
     w_.out.line("store_lanes({} + c + v * kLanes, {}, lanes);", plus("to", at),
                 epilogue_ ? epilogue_->vector("r", index, "lanes", w_.out) : "r");
     w_.out.line("}}");
-    close_columns(w_, axes.back(), kVectors, "scale");
+    if (last_)
+      close_channels("scale");
+    else
+      close_columns(w_, axes.back(), kVectors, "scale");
     for (size_t a = 0; a + 1 < axes.size(); ++a) w_.out.line("}}");
   }
 
