@@ -91,7 +91,8 @@ TEST_F(Command, SmallWeights) {
   const std::string m = model(
       "g (float[4,640] x) => (float[4,17] y) { k = Constant <value = float[2] {1.0, 2.0}> () s = Constant "
       "<value_ints = "
-      "[640, 17]> () h = Constant <value_ints = [5440, 1]> () r = Expand(k, h) w = Reshape(r, s) y = MatMul(x, "
+      "[640, 17]> () h = Constant <value_ints = [5440, 1]> () r = Expand(k, h) w = Reshape(r, s) y = "
+      "MatMul(x, "
       "w) }");
   const std::string out = path("out");
   expect({"compile", m, "-o", out, "--target", "avx512", "--small-weights"}, 3, "--small-weights allows");
