@@ -6,12 +6,11 @@
 // from the first-level cache. Columns: they are one block of outer axes, a lane per column (channels-last).
 // Grouped columns: the same, with the sums of neighbouring columns added up (GroupNormalization,
 // channels-last). Plain: any axes and element types, in double.
-#include "kernels/norm.h"
-
 #include <algorithm>
 
 #include "emit/epilogue.h"
 #include "kernels/nest.h"
+#include "kernels/norm_form.h"
 #include "ops/op.h"
 
 namespace sinter {

@@ -1,5 +1,6 @@
-// The operators of normalisation as one form: see norm.h.
-#include "kernels/norm.h"
+// The operators of normalisation as one form: see norm_form.h.
+#include "kernels/norm_form.h"
+
 #include "ops/op.h"
 #include "ops/window.h"
 

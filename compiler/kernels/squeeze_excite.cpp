@@ -56,7 +56,11 @@ class Writer {
       means_of_lines(means, area);
     dense("squeeze", kSqueezeWeights, kSqueezeBias, means, squeezed);
     dense("excite", kExciteWeights, kExciteBias, squeezed, factors);
-    scale(factors);
+    // The channels that don't fill a vector in a loop of their own: their masked stores reach into the next
+    // pixel, which would have to wait for them.
+    const bool whole = !last_ || channels_ >= w_.target.lanes;
+    if (whole) scale(factors, true);
+    if (last_ && channels_ % w_.target.lanes != 0) scale(factors, false);
     w_.out.line("}}");
     if (plain) plain->finish();
   }
@@ -77,14 +81,15 @@ class Writer {
 
   // close_columns over the channels, but with the last whole vectors at once: a chain of their own each would
   // wait for its additions.
-  void close_channels(const char* name) {
+  void close_channels(const char* name, bool vectors, bool rest) {
     w_.out.put("};");
     const int64_t lanes = w_.target.lanes, whole = channels_ / lanes, wide = whole / kVectors * kVectors;
-    if (wide > 0)
+    if (vectors && wide > 0)
       w_.out.line("for (std::int64_t c = 0; c < {0}; c += {1} * kLanes) {2}(Int<{1}>(), c, kLanes);",
                   wide * lanes, kVectors, name);
-    if (wide < whole) w_.out.line("{}(Int<{}>(), {}, kLanes);", name, whole - wide, wide * lanes);
-    if (channels_ % lanes != 0) w_.out.line("{}(Int<1>(), {}, {});", name, whole * lanes, channels_ % lanes);
+    if (vectors && wide < whole) w_.out.line("{}(Int<{}>(), {}, kLanes);", name, whole - wide, wide * lanes);
+    if (rest && channels_ % lanes != 0)
+      w_.out.line("{}(Int<1>(), {}, {});", name, whole * lanes, channels_ % lanes);
   }
 
   // Sums of 256 rows at a time: a single chain over a whole picture would lose digits.
@@ -103,7 +108,7 @@ class Writer {
     each("sums[v] = add(sums[v], part[v]);");
     w_.out.line("}}");
     each(fmt::format("store_lanes({} + c + v * kLanes, div(sums[v], splat({})), lanes);", means, count()));
-    close_channels("average");
+    close_channels("average", true, true);
   }
 
   void means_of_lines(const std::string& means, const std::string& area) {
@@ -193,7 +198,7 @@ class Writer {
 
   // The innermost axis in vectors, the others around it; neighbours of the picture as one where the epilogue
   // lets them.
-  void scale(const std::string& factors) {
+  void scale(const std::string& factors, bool whole) {
     const size_t rank = spatial_.size() + 2, first = last_ ? 1 : 2, end = first + spatial_.size();
     const bool merged = !epilogue_ || epilogue_->empty() || epilogue_->can_merge(first, end - 1);
     Shape axes = merged ? Shape{product(spatial_)} : spatial_;
@@ -225,7 +230,7 @@ class Writer {
                 epilogue_ ? epilogue_->vector("r", index, "lanes", w_.out) : "r");
     w_.out.line("}}");
     if (last_)
-      close_channels("scale");
+      close_channels("scale", whole, !whole);
     else
       close_columns(w_, axes.back(), kVectors, "scale");
     for (size_t a = 0; a + 1 < axes.size(); ++a) w_.out.line("}}");
