@@ -1,5 +1,6 @@
 // Prints the GFLOP/s that this machine's multiply-add units give one thread: chains of independent fused
-// multiply-adds in registers, enough of them to hide the latency, no loads. CPU time; the best of many short turns.
+// multiply-adds in registers, enough of them to hide the latency, no loads. CPU time; the best of many short
+// turns.
 #include <cstdio>
 #include <ctime>
 

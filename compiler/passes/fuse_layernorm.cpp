@@ -4,8 +4,8 @@
 //                     y = x / sqrt(mean(x^2) + epsilon)  [* scale]              RMSNormalization
 //
 // with means over the last axis that keep it, d^2 as Pow or Mul, the division also as Mul by a Reciprocal or
-// by 1 / sqrt(...), and scale and bias constants of the last axis. Nothing in between may be used elsewhere. The operators
-// compute in one pass with fewer rounding steps, so not with `exact`.
+// by 1 / sqrt(...), and scale and bias constants of the last axis. Nothing in between may be used elsewhere.
+// The operators compute in one pass with fewer rounding steps, so not with `exact`.
 #include <algorithm>
 
 #include "passes/passes.h"
