@@ -71,6 +71,9 @@ std::vector<Compilation> compilations() {
   return {{source / "examples/digits/digits.onnx", {"--dim", "N<=32"}},
           {source / "examples/digits/digits.onnx", {"--dim", "N<=3", "--target", "scalar"}},
           {source / "examples/segmentation/segmentation.onnx", {}},
+          {source / "examples/detection/detection.onnx", {}},
+          {source / "examples/audio/denoise.onnx", {}},
+          {source / "examples/embedding/embedding.onnx", {"--dim", "N<=16", "--dim", "L<=32"}},
           {source / "generated/models/block.onnx", {}},
           {source / "generated/models/mlp.onnx", {"--dim", "N<=8"}}};
 }
