@@ -4,12 +4,12 @@
     python bench/run.py [--sinter build/host/sinter] [--models FOLDER] [-k REGEX] [--threads 2] [--armsim ARMSIM]
 
 Nets: those of bench/models.py, and every FOLDER/*/model.onnx, given the inputs of its test_data_set_0 or, where its extents
-are static, seeded ones. All runtimes of a net take
-turns in the same minute. Times are microseconds of CPU time of one thread (wall time with --threads), the least of all
-turns; --json keeps the medians too. Outputs are compared with ONNX Runtime's: `difference` is the largest of any element,
-relative to the output's largest; a peer that differs by more than a hundredth is left out. Memory: our arena and packed
-weights, and by how much the smallest peer's process grew. Weights that a file lists among its inputs are taken out of that
-list first: peers run at their best. Needs numpy, onnx and onnxruntime.
+are static, seeded ones. All runtimes of a net take turns in the same minute, and ours with --small-weights behind them.
+Times are microseconds of CPU time of one thread (wall time with --threads), the least of all turns; --json keeps the
+medians too. Outputs are compared with ONNX Runtime's: `difference` is the largest of any element, relative to the output's
+largest; a peer that differs by more than a hundredth is left out. Memory: our arena and packed weights, and by how much the
+smallest peer's process grew. Weights that a file lists among its inputs are taken out of that list first: peers run at their
+best. Needs numpy, onnx and onnxruntime.
 """
 import argparse
 import glob
@@ -219,12 +219,18 @@ def measure(name, path, options):
         onnx.save(model, clean)
         row["flops"] = flops(model)
         ours = Sinter(options.sinter, clean, feed, options.threads, folder)
+        try:
+            small = Sinter(options.sinter, clean, feed, options.threads, folder, "--small-weights")
+        except RuntimeError:  # refused: this net's weights can't be packed so tightly
+            small = None
         started = start_peers([clean, free], feed, options.threads, folder, row)
         row["difference"]["sinter"] = difference(ours.run(), started["onnxruntime"].outputs)
         for runtime, times in take_turns(ours, started, options).items():
             row["us"][runtime] = [min(times) * 1e6, statistics.median(times) * 1e6]
         for peer in started.values():
             peer.close()
+        if small:
+            row["small"] = {"us": min(small.times(options.seconds)) * 1e6, "bytes": small.arena_bytes + small.weights_bytes}
         row["ratio"] = min(t[0] for p, t in row["us"].items() if p != "sinter") / row["us"]["sinter"][0]
         row["arena_bytes"], row["weights_bytes"] = ours.arena_bytes, ours.weights_bytes
         if options.armsim:
@@ -244,13 +250,14 @@ def cells_of(row):
     mb = lambda n: f"{n / 1e6:.1f}"
     cells = [row["model"]] + [f"{row['us'][p][0]:.0f}" if p in row["us"] else "-" for p in ("sinter", *peers.KINDS)]
     cells += [f"{row['ratio']:.2f}", f"{row['difference']['sinter']:.0e}", f"{mb(row['arena_bytes'])} + {mb(row['weights_bytes'])}"]
+    cells += [f"{mb(row['small']['bytes'])}, {row['small']['us']:.0f} us" if "small" in row else "-"]
     cells += [mb(min(row["resident_bytes"].values()))]
     cells += [f"{row['flops'] / row['us']['sinter'][0] / 1e3:.0f}" if row["flops"] else "-"]
     return cells + [" / ".join(f"{m:.1f}" for m in row["mcycles"].values()) if "mcycles" in row else "-"]
 
 
 HEADS = ["net", "sinter us", *(f"{p} us" for p in peers.KINDS), "best peer / ours", "difference", "arena + weights MB",
-         "least peer's MB", "GFLOP/s", "A53 / A72 / A76 Mcycles"]
+         "with --small-weights", "least peer's MB", "GFLOP/s", "A53 / A72 / A76 Mcycles"]
 
 
 def summary(rows):

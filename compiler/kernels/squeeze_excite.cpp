@@ -167,13 +167,13 @@ class Writer {
       w_.out.line("}}");
     };
     each_chain(fmt::format("sums[j][v] = j == 0 ? load({} + c + v * kLanes) : zero();", b));
-    w_.out.line("std::int64_t k = 0;");
-    w_.out.line("for (; k + kChains <= {}; k += kChains) {{", depth);
+    w_.out.line("constexpr std::int64_t kWhole = {} / kChains * kChains;", depth);
+    w_.out.line("for (std::int64_t k = 0; k < kWhole; k += kChains) {{");
     each_chain(fmt::format(
         "sums[j][v] = fma(splat({}[k + j]), load(panel + ((k + j) * kVectors + v) * kLanes), sums[j][v]);",
         from));
     w_.out.line("}}");
-    w_.out.line("for (; k < {}; ++k) {{", depth);
+    w_.out.line("for (std::int64_t k = kWhole; k < {}; ++k) {{", depth);
     each(fmt::format("sums[0][v] = fma(splat({}[k]), load(panel + (k * kVectors + v) * kLanes), sums[0][v]);",
                      from));
     w_.out.line("}}");
