@@ -7,14 +7,6 @@
 namespace sinter {
 namespace {
 
-// The only user of n's only output; null where there are more or it is a graph output.
-Node* only_user(const Graph& g, const Order& order, const Node* n) {
-  if (!n->has_output(0) || n->outputs.size() != 1) return nullptr;
-  const Value* v = n->outputs[0];
-  if (v->users.size() != 1 || g.is_output(v) || !order.has(v->users[0])) return nullptr;
-  return v->users[0];
-}
-
 // The groups of the shuffle that begins with `split`; 0 where none does. `last` is its final Reshape.
 int64_t shuffle_groups(const Graph& g, const Order& order, const Node* split, Node*& last) {
   if (!is_op(split, "Reshape") || !split->has_output(0)) return 0;

@@ -111,20 +111,14 @@ class Matcher {
     if (norm)
       for (size_t i = 1; i < last->inputs.size(); ++i)
         if (last->inputs[i]) inputs.push_back(last->inputs[i]);
-    Value* y = last->outputs[0];
-    last->outputs[0] = nullptr;
-    y->producer = nullptr;
-    Node* n = g_.add_node(find_op("sinter", "embedding"), last->name, std::move(inputs), {y}, last);
-    n->attributes.set("tables", static_cast<int64_t>(gathers_.size()));
-    n->attributes.set("addends", static_cast<int64_t>(addends_.size()));
+    Attributes a;
+    a.set("tables", static_cast<int64_t>(gathers_.size()));
+    a.set("addends", static_cast<int64_t>(addends_.size()));
     if (norm) {
-      n->attributes.set("norm", std::string(last->op->name));
-      n->attributes.set("epsilon", last->attributes.real("epsilon", 1e-5f));
+      a.set("norm", std::string(last->op->name));
+      a.set("epsilon", last->attributes.real("epsilon", 1e-5f));
     }
-    for (const Node* part : parts_) add_sources(*n, *part);
-    const TensorType type = y->type;
-    infer(g_, *n);
-    y->type = type;
+    fuse_into(g_, find_op("sinter", "embedding"), last, std::move(inputs), std::move(a), parts_);
   }
 
   Graph& g_;
@@ -137,12 +131,7 @@ class Matcher {
 
 bool fuse_embedding(Graph& g, const PassOptions& options) {
   if (options.exact) return false;
-  bool changed = false;
-  const Order order(g);
-  Matcher matcher(g, order);
-  for (Node* n : snapshot(g)) changed |= matcher.fuse(n);
-  g.erase_unused();
-  return changed;
+  return fuse_each<Matcher>(g);
 }
 
 }  // namespace sinter

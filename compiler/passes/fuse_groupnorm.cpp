@@ -11,11 +11,6 @@
 namespace sinter {
 namespace {
 
-Node* only_user(const Graph& g, const Order& order, const Node* n) {
-  const Value* v = n->outputs[0];
-  return v->users.size() == 1 && !g.is_output(v) && order.has(v->users[0]) ? v->users[0] : nullptr;
-}
-
 // The constant that n, an `op`, combines v with: one number, or one for each channel of v; null otherwise.
 Value* of_channels(const Node* n, const char* op, const Value* v) {
   if (!is_op(n, op) || !n->has_output(0) || !(n->outputs[0]->type == v->type)) return nullptr;
@@ -74,20 +69,16 @@ void fuse(Graph& g, const Match& m) {
     scale.set_real(c, m.norm->inputs[1]->data->real(group) * factor);
     bias.set_real(c, m.norm->inputs[2]->data->real(group) * factor + entry(m.offsets, c, 0));
   }
-  Value* y = last->outputs[0];
-  last->outputs[0] = nullptr;
-  y->producer = nullptr;
-  Node* norm = g.add_node(find_op("", "GroupNormalization"), last->name,
-                          {m.grouping->inputs[0], g.add_constant(last->name + "/scale", std::move(scale)),
-                           g.add_constant(last->name + "/bias", std::move(bias))},
-                          {y}, last);
-  norm->attributes.set("num_groups", m.groups);
-  norm->attributes.set("epsilon", m.norm->attributes.real("epsilon", 1e-5f));
-  for (const Node* part : {m.grouping, m.norm, m.ungrouping, m.scaling, m.adding})
-    if (part) add_sources(*norm, *part);
-  const TensorType type = y->type;
-  infer(g, *norm);
-  y->type = type;
+  Attributes a;
+  a.set("num_groups", m.groups);
+  a.set("epsilon", m.norm->attributes.real("epsilon", 1e-5f));
+  std::vector<Node*> parts{m.grouping, m.norm, m.ungrouping};
+  for (Node* part : {m.scaling, m.adding})
+    if (part) parts.push_back(part);
+  fuse_into(g, find_op("", "GroupNormalization"), last,
+            {m.grouping->inputs[0], g.add_constant(last->name + "/scale", std::move(scale)),
+             g.add_constant(last->name + "/bias", std::move(bias))},
+            std::move(a), parts);
 }
 
 }  // namespace

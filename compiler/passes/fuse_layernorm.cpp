@@ -136,17 +136,11 @@ bool Matcher::fuse(Node* n) {
     Node* last = parts_.back();
     std::vector<Value*> inputs{x, full(scale, 1, last->name + "/scale")};
     if (bias) inputs.push_back(full(bias, 0, last->name + "/bias"));
-    Value* y = last->outputs[0];
-    last->outputs[0] = nullptr;
-    y->producer = nullptr;
-    Node* norm = g_.add_node(find_op("", layer ? "LayerNormalization" : "RMSNormalization"), last->name,
-                             std::move(inputs), {y}, last);
-    norm->attributes.set("axis", int64_t{-1});
-    norm->attributes.set("epsilon", static_cast<float>(epsilon_));
-    for (const Node* part : parts_) add_sources(*norm, *part);
-    const TensorType type = y->type;
-    infer(g_, *norm);
-    y->type = type;
+    Attributes a;
+    a.set("axis", int64_t{-1});
+    a.set("epsilon", static_cast<float>(epsilon_));
+    fuse_into(g_, find_op("", layer ? "LayerNormalization" : "RMSNormalization"), last, std::move(inputs),
+              std::move(a), parts_);
     return true;
   }
   return false;
@@ -156,12 +150,7 @@ bool Matcher::fuse(Node* n) {
 
 bool fuse_layernorm(Graph& g, const PassOptions& options) {
   if (options.exact) return false;
-  bool changed = false;
-  const Order order(g);
-  Matcher matcher(g, order);
-  for (Node* n : snapshot(g)) changed |= matcher.fuse(n);
-  g.erase_unused();
-  return changed;
+  return fuse_each<Matcher>(g);
 }
 
 }  // namespace sinter

@@ -32,9 +32,9 @@ class Matcher {
  public:
   Matcher(Graph& g, const Order& order) : g_(g), order_(order) {}
   bool fuse(Node* split) {
-    Node* turn = is_op(split, "Reshape") && split->has_output(0) ? only_user(split) : nullptr;
+    Node* turn = is_op(split, "Reshape") && split->has_output(0) ? only_user(g_, order_, split) : nullptr;
     if (!is_op(turn, "Transpose") || !turn->has_output(0)) return false;
-    Node* join = only_user(turn);
+    Node* join = only_user(g_, order_, turn);
     if (!is_op(join, "Reshape") || !join->has_output(0)) return false;
     for (const Form& f : forms())
       if (fits(f, *split, *turn, *join)) {
@@ -45,11 +45,6 @@ class Matcher {
   }
 
  private:
-  Node* only_user(const Node* n) const {
-    const Value* v = n->outputs[0];
-    return v->users.size() == 1 && !g_.is_output(v) && order_.has(v->users[0]) ? v->users[0] : nullptr;
-  }
-
   bool fits(const Form& f, const Node& split, const Node& turn, const Node& join) const {
     const Shape &x = split.inputs[0]->type.shape, &six = split.outputs[0]->type.shape,
                 &y = join.outputs[0]->type.shape;
@@ -61,18 +56,11 @@ class Matcher {
     return same_shape(g_, x, to_depth ? flat : deep) && same_shape(g_, y, to_depth ? deep : flat);
   }
 
-  void replace(const Form& f, const Node& split, const Node& turn, Node& join) {
-    const int64_t block = split.outputs[0]->type.shape[f.block_y].value();
-    Value* y = join.outputs[0];
-    join.outputs[0] = nullptr;
-    y->producer = nullptr;
-    Node* n = g_.add_node(find_op("", f.op), join.name, {split.inputs[0]}, {y}, &join);
-    n->attributes.set("blocksize", block);
-    n->attributes.set("mode", std::string(f.mode));
-    for (const Node* part : {&split, &turn, static_cast<const Node*>(&join)}) add_sources(*n, *part);
-    const TensorType type = y->type;
-    infer(g_, *n);
-    y->type = type;
+  void replace(const Form& f, Node& split, Node& turn, Node& join) {
+    Attributes a;
+    a.set("blocksize", split.outputs[0]->type.shape[f.block_y].value());
+    a.set("mode", std::string(f.mode));
+    fuse_into(g_, find_op("", f.op), &join, {split.inputs[0]}, std::move(a), {&split, &turn, &join});
   }
 
   Graph& g_;
@@ -81,13 +69,6 @@ class Matcher {
 
 }  // namespace
 
-bool fuse_pixel_shuffle(Graph& g, const PassOptions&) {
-  bool changed = false;
-  const Order order(g);
-  Matcher matcher(g, order);
-  for (Node* n : snapshot(g)) changed |= matcher.fuse(n);
-  g.erase_unused();
-  return changed;
-}
+bool fuse_pixel_shuffle(Graph& g, const PassOptions&) { return fuse_each<Matcher>(g); }
 
 }  // namespace sinter

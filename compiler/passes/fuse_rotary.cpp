@@ -385,12 +385,7 @@ bool Matcher::build() {
 
 bool fuse_rotary(Graph& g, const PassOptions& options) {
   if (options.exact) return false;
-  bool changed = false;
-  const Order order(g);
-  Matcher matcher(g, order);
-  for (Node* n : snapshot(g)) changed |= matcher.fuse(n);
-  g.erase_unused();
-  return changed;
+  return fuse_each<Matcher>(g);
 }
 
 }  // namespace sinter

@@ -166,21 +166,16 @@ class Matcher {
   }
 
   void build(Node* scaling, const Stage& squeeze, const Stage& excite) {
-    Value* y = scaling->outputs[0];
-    scaling->outputs[0] = nullptr;
-    y->producer = nullptr;
-    Node* n = g_.add_node(
-        find_op("sinter", "squeeze_excite"), scaling->name,
-        {x_, matrix(*squeeze.conv), squeeze.conv->input(2), matrix(*excite.conv), excite.conv->input(2)}, {y},
-        scaling);
-    n->attributes.set("squeeze", squeeze.activation);
-    n->attributes.set("excite", excite.activation);
-    if (last_) n->attributes.set("channels_last", int64_t{1});
-    for (const auto& part : snapshot(g_))
-      if (parts_.count(part)) add_sources(*n, *part);
-    const TensorType type = y->type;
-    infer(g_, *n);
-    y->type = type;
+    Attributes a;
+    a.set("squeeze", squeeze.activation);
+    a.set("excite", excite.activation);
+    if (last_) a.set("channels_last", int64_t{1});
+    std::vector<Node*> parts = snapshot(g_);
+    std::erase_if(parts, [&](Node* n) { return parts_.count(n) == 0; });
+    fuse_into(
+        g_, find_op("sinter", "squeeze_excite"), scaling,
+        {x_, matrix(*squeeze.conv), squeeze.conv->input(2), matrix(*excite.conv), excite.conv->input(2)},
+        std::move(a), parts);
   }
 
   Graph& g_;
@@ -194,12 +189,7 @@ class Matcher {
 
 bool fuse_squeeze_excite(Graph& g, const PassOptions& options) {
   if (options.exact) return false;
-  bool changed = false;
-  const Order order(g);
-  Matcher matcher(g, order);
-  for (Node* n : snapshot(g)) changed |= matcher.fuse(n);
-  g.erase_unused();
-  return changed;
+  return fuse_each<Matcher>(g);
 }
 
 }  // namespace sinter

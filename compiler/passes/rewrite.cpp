@@ -76,6 +76,27 @@ Node* node_after(const Graph& g, const Node* n) {
   return nullptr;
 }
 
+Node* fuse_into(Graph& g, const Op* op, Node* last, std::vector<Value*> inputs, Attributes attributes,
+                const std::vector<Node*>& parts) {
+  Value* y = last->outputs[0];
+  last->outputs[0] = nullptr;
+  y->producer = nullptr;
+  Node* n = g.add_node(op, last->name, std::move(inputs), {y}, last);
+  n->attributes = std::move(attributes);
+  for (const Node* part : parts) add_sources(*n, *part);
+  const TensorType type = y->type;
+  infer(g, *n);
+  y->type = type;
+  return n;
+}
+
+Node* only_user(const Graph& g, const Order& order, const Node* n) {
+  if (!n->has_output(0) || n->outputs.size() != 1) return nullptr;
+  const Value* v = n->outputs[0];
+  if (v->users.size() != 1 || g.is_output(v) || !order.has(v->users[0])) return nullptr;
+  return v->users[0];
+}
+
 bool is_op(const Node* n, std::string_view name) {
   return n && !n->epilogue && n->op->name == name && std::string_view(n->op->domain).empty();
 }

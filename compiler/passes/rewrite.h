@@ -40,6 +40,23 @@ void move_before(Graph& g, Node* n, const Node* before);  // in Graph::nodes
 void move_to_end(Graph& g, Node* n);
 Node* node_after(const Graph& g, const Node* n);  // the next one, null at the end
 
+// One node in place of a match that ends in `last`: it makes last's first output, which keeps its type, and
+// has the sources of all parts.
+Node* fuse_into(Graph& g, const Op* op, Node* last, std::vector<Value*> inputs, Attributes attributes,
+                const std::vector<Node*>& parts);
+// The only user of n's only output, in this graph; null where there are more or it is a graph output.
+Node* only_user(const Graph& g, const Order& order, const Node* n);
+// Matcher(g, order).fuse(n) for every node as the graph has them now; whether any did.
+template <class Matcher>
+bool fuse_each(Graph& g) {
+  bool changed = false;
+  const Order order(g);
+  Matcher matcher(g, order);
+  for (Node* n : snapshot(g)) changed |= matcher.fuse(n);
+  g.erase_unused();
+  return changed;
+}
+
 bool is_op(const Node* n, std::string_view name);  // of ONNX's own domain, without an epilogue
 Value* constant_integers(Graph& g, const std::string& name, const std::vector<int64_t>& values);
 std::optional<std::vector<int64_t>> integers_of(const Value* v);  // contents of a constant; null otherwise
