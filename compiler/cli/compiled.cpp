@@ -109,7 +109,7 @@ void plan_model(Compiled& c, int threads, int64_t most_weights) {
   do {
     c.weights = WeightStore();
     c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), threads);
-  } while (shrink_weights(*c.graph, c.plan, excess()) || drop_winograd(*c.graph, c.plan));
+  } while (shrink_weights(*c.graph, c.plan, excess()) || limit_scratch(*c.graph, c.plan));
   if (excess() > 0)
     refuse(
         "the weights take {} bytes as they are packed, --small-weights allows {}: a tenth more than the "

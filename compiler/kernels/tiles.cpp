@@ -20,24 +20,38 @@ double tile_cost(const Machine& m, double vectors, double pixels) {
 
 }  // namespace
 
-Panels panels_of(const Target& t, int64_t channels, int64_t pixels) {
+namespace {
+// Cycles of one value of k where panels have `v` vectors, the last one what is left.
+double cost_of(const Target& t, const Machine& machine, int64_t vectors, int64_t pixels, int v) {
+  const int64_t rows = std::max<int64_t>(pixels, 1), tile = std::min<int64_t>(t.tile(v), rows);
+  const auto tiles = static_cast<double>((rows + tile - 1) / tile);
+  double cost = 0;
+  for (int64_t done = 0; done < vectors; done += v) {
+    const double w = static_cast<double>(std::min<int64_t>(v, vectors - done));
+    cost += tiles * tile_cost(machine, w, static_cast<double>(pixels) / tiles);
+  }
+  return cost;
+}
+
+// The widest panels waste the fewest loads; but few pixels a row leave a wide machine's registers empty, and
+// a count that does not divide leaves a narrow last panel.
+std::pair<int, double> best_panels(const Target& t, int64_t channels, int64_t pixels) {
   const int64_t vectors = (channels + t.lanes - 1) / t.lanes;
   const Machine machine = machine_of(t);
-  // The widest panels waste the fewest loads; but few pixels a row leave a wide machine's registers empty,
-  // and a count that does not divide leaves a narrow last panel.
-  int best = 1;
-  double best_cost = 1e30;
-  for (int v = 1; v <= t.max_vectors && v <= vectors; ++v) {
-    const int64_t tile = std::min<int64_t>(t.tile(v), std::max<int64_t>(pixels, 1));
-    const int64_t tiles = (std::max<int64_t>(pixels, 1) + tile - 1) / tile;
-    double cost = 0;
-    for (int64_t done = 0; done < vectors; done += v) {
-      const double w = static_cast<double>(std::min<int64_t>(v, vectors - done));
-      const double per_tile = static_cast<double>(pixels) / static_cast<double>(tiles);
-      cost += static_cast<double>(tiles) * tile_cost(machine, w, per_tile);
-    }
-    if (cost < best_cost * 0.999) best_cost = cost, best = v;
-  }
+  std::pair<int, double> best{1, 1e30};
+  for (int v = 1; v <= t.max_vectors && v <= vectors; ++v)
+    if (const double cost = cost_of(t, machine, vectors, pixels, v); cost < best.second * 0.999)
+      best = {v, cost};
+  return best;
+}
+}  // namespace
+
+double panels_cost(const Target& t, int64_t channels, int64_t pixels) {
+  return best_panels(t, channels, pixels).second;
+}
+
+Panels panels_of(const Target& t, int64_t channels, int64_t pixels) {
+  const int best = best_panels(t, channels, pixels).first;
   Panels p;
   p.vectors = best;
   p.full = channels / (int64_t{best} * t.lanes);

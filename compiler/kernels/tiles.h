@@ -20,6 +20,8 @@ struct Panels {
   int tail = 0;
 };
 Panels panels_of(const Target&, int64_t channels, int64_t pixels);
+// Vector multiply-adds, and what else takes their time, of one input channel with those panels.
+double panels_cost(const Target&, int64_t channels, int64_t pixels);
 
 // Packs weights for `panels`: element (k, channel) is `at(k, channel)`; k runs over taps and input channels
 // in the order of the loops. Lanes beyond the last channel are 0.

@@ -95,6 +95,10 @@ const std::vector<Pass>& all_passes() {
        "Marks the 3x3 convolutions whose sums may be rearranged; never with --exact. Kernels choose by "
        "target.",
        "last: nothing reads the mark but kernels", allow_winograd},
+      {"allow_strassen",
+       "Marks the products with constant weights whose sums may be rearranged; never with --exact. Kernels "
+       "choose by target.",
+       "last: nothing reads the mark but kernels", allow_strassen},
   };
   return table;
 }

@@ -17,19 +17,27 @@ int64_t arena_limit(const Plan& plan) {
 
 namespace {
 
-// Gives the layer's tiles no more than `allowed` bytes; takes Winograd from it where that is too little for a
-// few tiles.
-void limit_winograd(Node& n, int64_t allowed) {
+// The mark of the algorithm that takes scratch for speed, if the node has one.
+const char* fast_algorithm(const Node& n) {
+  for (const char* mark : {"winograd", "strassen"})
+    if (n.attributes.has(mark)) return mark;
+  return nullptr;
+}
+
+// Gives the layer's tiles no more than `allowed` bytes; takes the algorithm from it where that is too little
+// for a few tiles.
+void limit_layer(Node& n, int64_t allowed) {
   constexpr int64_t kLeast = 32 << 10;
+  const std::string mark = fast_algorithm(n);
   if (allowed < kLeast)
-    n.attributes.erase("winograd");
+    n.attributes.erase(mark);
   else
-    n.attributes.set("winograd_bytes", allowed);
+    n.attributes.set(mark + "_bytes", allowed);
 }
 
 }  // namespace
 
-bool drop_winograd(Graph& g, const Plan& plan) {
+bool limit_scratch(Graph& g, const Plan& plan) {
   const int64_t limit = arena_limit(plan);
   if (plan.arena_bytes <= limit) return false;
   struct Scratch {
@@ -38,7 +46,7 @@ bool drop_winograd(Graph& g, const Plan& plan) {
   };
   std::vector<Scratch> found;
   for (size_t i = 0; i < plan.layers.size(); ++i) {
-    if (!plan.layers[i].node->attributes.has("winograd")) continue;
+    if (!fast_algorithm(*plan.layers[i].node)) continue;
     int64_t scratch = 0, more_parts = 0;
     for (const Parameter& p : plan.layers[i].parameters)
       if (p.kind == Parameter::Kind::kScratch) scratch += p.bytes, more_parts += p.more_parts;
@@ -55,7 +63,7 @@ bool drop_winograd(Graph& g, const Plan& plan) {
   for (const auto& n : g.nodes)
     for (const Scratch& l : found)
       if (l.node == n.get() && l.bytes > from) {
-        limit_winograd(*n, l.allowed);
+        limit_layer(*n, l.allowed);
         dropped = true;
       }
   return dropped;

@@ -36,15 +36,15 @@ struct Plan {
 
 // What an arena may take: 15 % more than the live bytes, 64 KiB, and the scratch of threads beyond the first.
 int64_t arena_limit(const Plan&);
-// Where the arena takes more: convolutions whose Winograd scratch is the reason get a limit for it (attribute
-// `winograd_bytes`), and give Winograd up where that is too small (attribute `winograd` goes). Whether any
-// did; then the graph is to be planned again.
-bool drop_winograd(Graph&, const Plan&);
+// Where the arena takes more: layers whose scratch for Winograd or Strassen is the reason get a limit for it
+// (attribute `winograd_bytes`, `strassen_bytes`), and give that up where it is too small (the attribute
+// goes). Whether any did; then the graph is to be planned again.
+bool limit_scratch(Graph&, const Plan&);
 
 // Bytes of the constants of a graph and its bodies: as imported, the model's weights.
 int64_t constant_bytes(const Graph&);
-// Where packed weights take `excess` bytes too many (--small-weights): layers give up Winograd, those with
-// small pictures first. Whether any did; then the graph is to be planned again.
+// Where packed weights take `excess` bytes too many (--small-weights): layers give up Winograd or Strassen,
+// those with small pictures first. Whether any did; then the graph is to be planned again.
 bool shrink_weights(Graph&, const Plan&, int64_t excess);
 
 // Concat along the channels of channels-last tensors: where every input is written by a kernel that can, for

@@ -4,6 +4,7 @@
 
 #include "import/sha256.h"
 #include "ir/error.h"
+#include "kernels/strassen.h"
 #include "ops/op.h"
 #include "ops/window.h"
 #include "plan/strips.h"
@@ -12,6 +13,7 @@ namespace sinter {
 namespace {
 
 constexpr int64_t kNoTile = 1;
+constexpr const char* kStrassen = "strassen";
 constexpr const char* kTiles[] = {"winograd 2", "winograd 4", "winograd 6"};
 
 std::string integers_text(const std::vector<int64_t>& values) {
@@ -32,7 +34,7 @@ std::string layer_text(const Node& n) {
 }  // namespace
 
 bool is_tuning_choice(const std::string& choice) {
-  return choice == "direct" || choice == "strips" || choice == "apart" ||
+  return choice == "direct" || choice == "strips" || choice == "apart" || choice == kStrassen ||
          std::find(std::begin(kTiles), std::end(kTiles), choice) != std::end(kTiles);
 }
 
@@ -59,9 +61,12 @@ std::vector<TuningCandidate> tuning_candidates(const Plan& plan) {
     std::vector<const Node*> nodes;
     for (size_t k = i; k < end; ++k) nodes.push_back(plan.layers[k].node);
     if (nodes[0]->attributes.has("strip")) add(tuning_layer(nodes), {"strips", "apart"});
-    for (const Node* n : nodes)
+    for (const Node* n : nodes) {
       if (n->attributes.has("winograd") && may_use_winograd(*n))
         add(tuning_layer({n}), {"direct", kTiles[0], kTiles[1], kTiles[2]});
+      if (n->attributes.has("strassen") && strassen_product(*n))
+        add(tuning_layer({n}), {"direct", kStrassen});
+    }
     i = end;
   }
   return out;
@@ -70,12 +75,15 @@ std::vector<TuningCandidate> tuning_candidates(const Plan& plan) {
 void apply_tuning(Graph& g, const Tuning& tuning) {
   if (tuning.empty()) return;
   for (const auto& n : g.nodes) {
-    if (!n->attributes.has("winograd")) continue;
+    if (!n->attributes.has("winograd") && !n->attributes.has("strassen")) continue;
     const auto row = tuning.find(tuning_layer({n.get()}));
     if (row == tuning.end()) continue;
+    if (n->attributes.has("strassen"))
+      n->attributes.set("strassen", row->second == kStrassen ? kTunedStrassen : 0);
     const auto tile = std::find(std::begin(kTiles), std::end(kTiles), row->second);
-    n->attributes.set("winograd_tile",
-                      tile == std::end(kTiles) ? kNoTile : int64_t{2} * (tile - std::begin(kTiles) + 1));
+    if (n->attributes.has("winograd"))
+      n->attributes.set("winograd_tile",
+                        tile == std::end(kTiles) ? kNoTile : int64_t{2} * (tile - std::begin(kTiles) + 1));
   }
 }
 

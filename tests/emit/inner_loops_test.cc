@@ -82,7 +82,9 @@ std::unique_ptr<Graph> layers() {
   conv(28, 64, 128, 1, 1);
   conv(28, 64, 96, 3, 2);
   conv(28, 64, 64, 3, 1)->attributes.set("winograd", int64_t{4});
-  s.add("MatMul", {floats({Dim(128), Dim(256)}), constant(random_constant(DType::kF32, {256, 384}))});
+  const Arg weights = constant(random_constant(DType::kF32, {256, 384}));
+  s.add("MatMul", {floats({Dim(128), Dim(256)}), weights});
+  s.add("MatMul", {floats({Dim(64), Dim(256)}), weights})->attributes.set("strassen", int64_t{1});
   return s.graph().clone();
 }
 

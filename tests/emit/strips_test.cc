@@ -195,7 +195,7 @@ TEST(Budget, LimitsWinogradBeforeItIsDropped) {
     do {
       WeightStore store;
       plan = make_plan(*g, target(name), store);
-    } while (drop_winograd(*g, plan));
+    } while (limit_scratch(*g, plan));
     EXPECT_LE(plan.arena_bytes, arena_limit(plan));
     for (const Layer& l : plan.layers) EXPECT_EQ(l.kernel, "conv_winograd") << name;
   }

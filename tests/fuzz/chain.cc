@@ -132,7 +132,7 @@ size_t make(Graph& g, const Target& target) {
   for (;;) {
     WeightStore weights;
     const Plan plan = make_plan(g, target, weights);
-    if (drop_winograd(g, plan)) continue;
+    if (limit_scratch(g, plan)) continue;
     BundleOptions options;
     options.name = "net";
     options.model_file = "model.onnx";

@@ -1,0 +1,175 @@
+// The choice of Strassen's product, its weights and its error. As with Winograd's filtering the error is
+// measured: with the layer's own weights on a sample of its columns, in the arithmetic of the generated code.
+#include "kernels/strassen.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "emit/expr_text.h"
+#include "kernels/tiles.h"
+#include "ops/op.h"
+#include "ops/window.h"
+#include "targets/machine.h"
+
+namespace sinter {
+namespace {
+
+constexpr double kMaxError = 1e-5;  // of the layer's largest output
+
+bool is_op(const Node& n, std::string_view name) { return n.op->domain[0] == 0 && n.op->name == name; }
+
+// Whether the epilogue can walk all rows as one long column.
+bool has_mergeable_epilogue(const Node& n) {
+  if (!n.epilogue) return true;
+  if (!has_vector_text(*n.epilogue)) return false;
+  const Shape& out = n.outputs[0]->type.shape;
+  for (size_t i = n.anchor_inputs; i < n.inputs.size(); ++i) {
+    const Shape& s = n.inputs[i]->type.shape;
+    if (s == out) continue;
+    for (size_t a = 0; a + 1 < s.size(); ++a)
+      if (!s[a].is(1)) return false;
+  }
+  return true;
+}
+
+bool is_constant_or_absent(const Node& n, size_t input) {
+  return n.anchor_inputs <= input || !n.inputs[input] || n.inputs[input]->data;
+}
+
+bool is_pointwise(const Node& n) {
+  if (n.attributes.integer("channels_last", 0) != 1 || n.attributes.integer("group", 1) != 1) return false;
+  if (n.attributes.has("planar") || n.attributes.has("strip") || !is_constant_or_absent(n, 2)) return false;
+  const Window w = window_of(n);
+  for (size_t a = 0; a < w.rank(); ++a)
+    if (w.kernel[a] != 1 || w.strides[a] != 1 || !w.pads_begin[a].is(0) || !w.pads_end[a].is(0)) return false;
+  return true;
+}
+
+std::optional<RowProduct> product_of(const Node& n, int64_t rows) {
+  const Tensor& w = *n.inputs[1]->data;
+  if (is_op(n, "Conv")) {
+    if (!is_pointwise(n)) return std::nullopt;
+    return RowProduct{rows, w.dim(1), w.dim(0), w.as<float>(), 1, w.dim(1), 1};
+  }
+  if (w.rank() != 2) return std::nullopt;
+  if (is_op(n, "MatMul")) return RowProduct{rows, w.dim(0), w.dim(1), w.as<float>(), w.dim(1), 1, 1};
+  if (!is_op(n, "Gemm") || n.attributes.integer("transA", 0) != 0) return std::nullopt;
+  if (n.anchor_inputs > 2 && n.inputs[2] &&
+      (!n.inputs[2]->data || n.inputs[2]->data->size() != n.inputs[2]->type.shape.back().value()))
+    return std::nullopt;
+  const bool transposed = n.attributes.integer("transB", 0) != 0;
+  RowProduct p{rows, w.dim(0), w.dim(1), w.as<float>(), w.dim(1), 1, n.attributes.real("alpha", 1)};
+  if (transposed) std::swap(p.k, p.n), std::swap(p.k_stride, p.n_stride);
+  return p;
+}
+
+// Cycles of multiply-adds, and of the weights that stream in beside them.
+double cycles(const Machine& m, double sums, double weight_bytes, double passes) {
+  const double stream =
+      passes * weight_bytes / (weight_bytes > static_cast<double>(m.l2) ? m.memory_bytes : m.l2_bytes);
+  return std::max(sums, stream) + 0.3 * std::min(sums, stream);
+}
+
+double plain_cycles(const RowProduct& p, const Target& t) {
+  const Machine m = machine_of(t);
+  const auto k = static_cast<double>(p.k), n = static_cast<double>(p.n);
+  return cycles(m, k * panels_cost(t, p.n, p.rows) / m.fma, 4 * k * n, 1);
+}
+
+double strassen_cycles(const RowProduct& p, const Target& t, const StrassenChoice& c) {
+  const Machine m = machine_of(t);
+  const double k = static_cast<double>(p.k), n = static_cast<double>(p.n),
+               groups = static_cast<double>(c.groups), lanes = t.lanes;
+  const double height = groups * static_cast<double>(c.height);
+  const double sums = 7 * k / 2 * groups * panels_cost(t, p.n / 2, c.height) / m.fma;
+  // Of a vector of each quarter of x: what is loaded, added and stored, and 8 vectors' way to the cache
+  // behind the first. Of one of the result's: the sums that are kept, and the loops of seven products.
+  const double quarters = height * k / 2 / lanes * (12 / m.ops + 32 * lanes / m.l2_bytes);
+  const double kept = height * n / 2 / lanes * 48 / m.ops;
+  return cycles(m, sums, 7 * k * n, groups) + quarters + kept;
+}
+
+// The weights of seven products do not stay in the first-level cache beside a register tile's rows; cores
+// that execute in order wait for them, and nothing is gained.
+bool is_faster(const RowProduct& p, const Target& t, const StrassenChoice& c) {
+  return !machine_of(t).in_order && strassen_cycles(p, t, c) < 0.98 * plain_cycles(p, t);
+}
+
+}  // namespace
+
+std::optional<RowProduct> strassen_product(const Node& n) {
+  if (!is_op(n, "MatMul") && !is_op(n, "Gemm") && !is_op(n, "Conv")) return std::nullopt;
+  const Value &x = *n.inputs[0], &w = *n.inputs[1], &y = *n.outputs[0];
+  if (x.type.dtype != DType::kF32 || y.type.dtype != DType::kF32 || !w.data || w.type.dtype != DType::kF32)
+    return std::nullopt;
+  if (x.type.shape.size() < 2 || !is_static(y.type.shape) || !has_mergeable_epilogue(n)) return std::nullopt;
+  const int64_t columns = y.type.shape.back().value();
+  const auto p = product_of(n, columns > 0 ? product(y.type.shape).value() / columns : 0);
+  if (!p || p->rows < 2 || p->k < 2 || p->n < 2 || p->k % 2 != 0 || p->n % 2 != 0) return std::nullopt;
+  return p;
+}
+
+std::optional<StrassenChoice> choose_strassen(const Node& n, const Target& t) {
+  const auto p = strassen_product(n);
+  const int64_t mark = n.attributes.integer("strassen", 0);
+  if (!p || mark == 0) return std::nullopt;
+  StrassenChoice c{};
+  // The rows' sums take half the cache at most, and what the arena allows.
+  const int64_t bytes = std::min(machine_of(t).l2 / 2, n.attributes.integer("strassen_bytes", INT64_MAX));
+  const int64_t most = bytes / (4 * p->k) - 1;
+  if (most < 2) return std::nullopt;
+  c.groups = (p->rows + most - 1) / most;
+  c.rows = p->rows / c.groups;
+  c.larger = p->rows % c.groups;
+  c.height = (c.rows + (c.larger > 0 ? 1 : 0) + 1) / 2;
+  if (c.rows < 2 || (mark != kTunedStrassen && !is_faster(*p, t, c))) return std::nullopt;
+  c.error = strassen_error(*p);
+  if (!(c.error <= kMaxError)) return std::nullopt;
+  return c;
+}
+
+float strassen_weight(const RowProduct& p, int step, int64_t i, int64_t j) {
+  const int64_t below = i + p.k / 2, right = j + p.n / 2;
+  const double w11 = static_cast<double>(p.at(i, j)), w12 = static_cast<double>(p.at(i, right));
+  const double w21 = static_cast<double>(p.at(below, j)), w22 = static_cast<double>(p.at(below, right));
+  const double factors[7] = {w11, w21, w22 - w12 + w11, w22 - w12, w21 - (w22 - w12 + w11), w12 - w11, w22};
+  return static_cast<float>(factors[step]);
+}
+
+double strassen_error(const RowProduct& p) {
+  constexpr int64_t kColumns = 16, kRows = 4;
+  const int64_t half = p.k / 2;
+  std::mt19937 random(1);
+  std::vector<float> x(static_cast<size_t>(2 * kRows * p.k));
+  for (float& f : x) f = static_cast<float>(random()) / 2147483648.0f - 1.0f;
+  double worst = 0, largest = 0;
+  for (int64_t j = 0; j < p.n / 2; j += std::max<int64_t>(1, p.n / 2 / kColumns))
+    for (int64_t r = 0; r < kRows; ++r) {
+      const float *upper = x.data() + r * p.k, *lower = upper + kRows * p.k;
+      float sums[7] = {};
+      double exact[4] = {};
+      for (int64_t i = 0; i < half; ++i) {
+        const float x11 = upper[i], x12 = upper[half + i], x21 = lower[i], x22 = lower[half + i];
+        const float s1 = x21 + x22, s2 = s1 - x11;
+        const float factors[7] = {x11, x12, s2, x11 - x21, x22, s1, x12 - s2};
+        for (int q = 0; q < 7; ++q) sums[q] += factors[q] * strassen_weight(p, q, i, j);
+        for (int c = 0; c < 4; ++c) {
+          const float* row = c < 2 ? upper : lower;
+          const int64_t column = j + (c % 2) * (p.n / 2);
+          exact[c] += static_cast<double>(row[i]) * static_cast<double>(p.at(i, column)) +
+                      static_cast<double>(row[half + i]) * static_cast<double>(p.at(half + i, column));
+        }
+      }
+      const float u2 = sums[0] + sums[2], u3 = u2 + sums[3];
+      const float got[4] = {sums[0] + sums[1], u2 + sums[5] + sums[6], u3 + sums[4], u3 + sums[5]};
+      for (int c = 0; c < 4; ++c) {
+        worst = std::max(worst, std::abs(static_cast<double>(got[c]) - exact[c]));
+        largest = std::max(largest, std::abs(exact[c]));
+      }
+    }
+  return largest > 0 ? worst / largest : 0;
+}
+
+}  // namespace sinter

@@ -1,0 +1,134 @@
+// Products by Strassen's seven products of quarters: shapes that leave tails of lanes, of panels and of
+// tiles, odd counts of rows, groups of unequal size; every form of the operands; epilogues; every target that
+// uses it; and where it is not used.
+#include "kernels/strassen.h"
+
+#include <gtest/gtest.h>
+
+#include "emit/layer.h"
+#include "emit/sheet.h"
+#include "passes/passes.h"
+
+namespace sinter {
+namespace {
+
+using E = Expr;
+
+struct Case {
+  const char* op;
+  Shape x;  // as the node has it
+  int64_t n;
+  bool transposed, bias;
+  int64_t bytes;  // that its sums may take; 0: as many as the target likes
+};
+
+const Case kCases[] = {
+    {"MatMul", {Dim(64), Dim(256)}, 320, false, false, 0},
+    {"MatMul", {Dim(3), Dim(33), Dim(300)}, 262, false, false, 0},  // 99 rows, tails of lanes
+    {"MatMul", {Dim(197), Dim(192)}, 576, false, false, 70000},     // groups of 65 and 66 rows
+    {"Gemm", {Dim(101), Dim(254)}, 1000, true, true, 0},
+    {"Gemm", {Dim(80), Dim(512)}, 130, false, true, 60000},
+    {"Conv", {Dim(1), Dim(13), Dim(13), Dim(240)}, 250, false, true, 0},
+    {"Conv", {Dim(2), Dim(7), Dim(7), Dim(320)}, 640, false, false, 100000},  // pictures as one long column
+};
+
+Node* add(Sheet& s, const Case& c, unsigned seed) {
+  const int64_t k = c.x.back().value();
+  const bool conv = std::string_view(c.op) == "Conv";
+  const Ints weights = conv ? Ints{c.n, k, 1, 1} : c.transposed ? Ints{c.n, k} : Ints{k, c.n};
+  std::vector<Arg> args{floats(c.x), constant(random_constant(DType::kF32, weights, seed))};
+  if (c.bias) args.push_back(constant(random_constant(DType::kF32, {c.n}, seed + 1)));
+  AttributeList a;
+  if (conv) a.push_back({"channels_last", int64_t{1}});
+  if (std::string_view(c.op) == "Gemm")
+    a = {{"transB", int64_t{c.transposed}}, {"alpha", 0.5f}, {"beta", -1.5f}};
+  Node* n = s.add(c.op, args, a);
+  n->attributes.set("strassen", kTunedStrassen);
+  if (c.bytes > 0) n->attributes.set("strassen_bytes", c.bytes);
+  return n;
+}
+
+// acc with an operand of the result's shape and one of a row, as fuse_epilogue makes it.
+void add_epilogue(Sheet& s) {
+  const Shape y = s.graph().nodes.back()->outputs[0]->type.shape;
+  const ExprPtr sum = E::call("add", {E::accumulator(DType::kF32), E::input(0, DType::kF32)});
+  s.epilogue(E::call("relu", {E::call("mul", {sum, E::input(1, DType::kF32)})}),
+             {floats(y), floats({y.back()})});
+}
+
+void run(const char* name, const BuildOptions& options = {}) {
+  const Target& t = target(name);
+  GeneratedBatch batch;
+  Sheet s;
+  unsigned i = 0;
+  for (const Case& c : kCases) {
+    const Node* n = add(s, c, i);
+    const Kernel* k = find_kernel(*n, t);
+    ASSERT_TRUE(k);
+    EXPECT_EQ(std::string(k->name), "gemm_strassen") << name << ", case " << i;
+    if (i % 2 == 0) add_epilogue(s);
+    ++i;
+  }
+  s.into(batch, "strassen", {{}}, {1e-4, 3e-4});
+  expect_good(batch.run(t, options), name);
+}
+
+TEST(Strassen, Avx512) { run("avx512", {.flags = "-O2"}); }
+TEST(Strassen, Avx2) { run("avx2"); }
+TEST(Strassen, Sse42) { run("x86-64-v2"); }
+TEST(Strassen, Scalar) { run("scalar"); }
+TEST(Strassen, CortexA53) { run("cortex-a53", {.flags = "-O2"}); }
+TEST(Strassen, CortexA72) { run("cortex-a72", {.flags = "-O2"}); }
+TEST(Strassen, CortexA76) { run("cortex-a76"); }
+TEST(Strassen, Sanitizers) { run("host", {.sanitize = true}); }
+TEST(Strassen, Clang) { run("host", {.clang = true}); }
+TEST(Strassen, Threads) { run("host", {.threads = 3}); }
+
+// Its error is some times that of the plain sum, and below what a layer may have.
+TEST(Strassen, ErrorIsSmall) {
+  for (const Case& c : kCases) {
+    Sheet s;
+    const auto p = strassen_product(*add(s, c, 5));
+    ASSERT_TRUE(p);
+    const double e = strassen_error(*p);
+    EXPECT_GT(e, 0);
+    EXPECT_LT(e, 5e-6);
+  }
+}
+
+TEST(Strassen, OnlyWhereAllowedAndFaster) {
+  Sheet s;
+  const Case plain = kCases[0];
+  const auto kernel_of = [&](Node* n, const char* name) {
+    return std::string(find_kernel(*n, target(name))->name);
+  };
+  const auto marked = [&](const Case& c, int64_t mark) {
+    Node* n = add(s, c, 1);
+    n->attributes.set("strassen", mark);
+    return n;
+  };
+  EXPECT_EQ(kernel_of(marked(plain, 1), "avx512"), "gemm_strassen");
+  EXPECT_EQ(kernel_of(marked(plain, 1), "cortex-a72"), "gemm_strassen");
+  EXPECT_EQ(kernel_of(marked(plain, 1), "cortex-a53"), "gemm") << "in order";
+  EXPECT_EQ(kernel_of(marked(plain, 0), "avx512"), "gemm");
+  Case odd = plain, narrow = plain, few = plain;
+  odd.x = {Dim(64), Dim(255)};
+  narrow.n = 16;
+  few.x = {Dim(4), Dim(256)};
+  for (const Case& c : {odd, narrow, few}) EXPECT_EQ(kernel_of(marked(c, 1), "avx512"), "gemm");
+}
+
+// --exact leaves sums as the model has them.
+TEST(Strassen, NeverExact) {
+  for (const bool exact : {false, true}) {
+    Sheet s;
+    add(s, kCases[0], 1)->attributes.erase("strassen");
+    PassOptions options;
+    options.exact = exact;
+    EXPECT_EQ(allow_strassen(s.graph(), options), !exact);
+    EXPECT_EQ(s.graph().nodes.back()->attributes.has("strassen"), !exact);
+  }
+}
+
+}  // namespace
+}  // namespace sinter
