@@ -24,8 +24,9 @@
 namespace sinter {
 namespace {
 
-// Of the layer's largest output. F(4 x 4) makes some 1e-6, F(6 x 6) some 1e-5.
-constexpr double kMaxError = 3e-6;
+// Of the layer's largest output. F(4 x 4) makes some 2e-6, F(6 x 6) some 1e-5: it must be worth that.
+constexpr double kMaxError = 2e-5;
+constexpr double kWorth = 1.06;  // times as fast as F(4 x 4)
 
 struct Layer3x3 {
   int64_t in, out;
@@ -112,8 +113,9 @@ std::optional<Choice> choose(const Node& n, const Target& t) {
   for (const int m : {6, 4, 2})
     if (m <= n.attributes.integer("winograd", 0) && (tuned == 0 || tuned == m))
       choices.push_back(modelled(n, t, m));
+  const auto cost = [](const Choice& c) { return c.cycles * (c.m == 6 ? kWorth : 1); };
   std::sort(choices.begin(), choices.end(),
-            [](const Choice& a, const Choice& b) { return a.cycles < b.cycles; });
+            [&](const Choice& a, const Choice& b) { return cost(a) < cost(b); });
   const double direct = tuned ? std::numeric_limits<double>::infinity() : direct_cycles(n, t);
   for (Choice& c : choices) {
     if (c.cycles >= direct) break;
