@@ -170,10 +170,25 @@ void emit(LayerWriter& w) {
         "{{",
         name, parameters);
     w.out.line("constexpr int kPixels = pixels.value;");
-    w.out.line("Tile<kVectors, kPixels> sum;");
-    w.out.line("tile_bias(sum, {});",
-               has_bias ? bias + (g.groups > 1 ? fmt::format(" + g * {}", padded) : "") + " + c"
-                        : "static_cast<const float*>(nullptr)");
+    const std::string start = has_bias
+                                  ? bias + (g.groups > 1 ? fmt::format(" + g * {}", padded) : "") + " + c"
+                                  : "static_cast<const float*>(nullptr)";
+    if (edge) {
+      w.out.line("Chains<kVectors> sums;");
+      w.out.line("chains_bias(sums, {});", start);
+    } else {
+      w.out.line("Tile<kVectors, kPixels> sum;");
+      w.out.line("tile_bias(sum, {});", start);
+    }
+    // The words for a run of taps at `x`, and what is between their arguments.
+    const auto product = [&](const std::string& from, const std::string& stride, const std::string& wk,
+                             const std::string& run) {
+      if (edge)
+        w.out.line("mac_chains(sums, {}, {}, {}{});", from, wk, run, weights.row_argument());
+      else
+        w.out.line("{}(sum, {}, {}, {}, {}{});", g.planar ? "mac" : mac_word(w.target), from, stride, wk, run,
+                   weights.row_argument());
+    };
     if (g.planar) w.out.line("for (std::int64_t ci = 0; ci < {}; ++ci) {{", g.in_channels);
     rows.open_taps(w.out);
     const std::string shift = g.groups > 1 ? fmt::format(" + g * {}", g.group_in) : "";
@@ -184,8 +199,8 @@ void emit(LayerWriter& w) {
       const std::string from = rows.planar_offset("ci", ix);
       const std::string wk = fmt::format("wp + (ci * {} + {}) * ({})", taps, rows.tap(first), weights.row());
       if (edge || rows.kernel() > 8)
-        w.out.line("mac(sum, {} + {}, {}, {}, {} - {}{});", x, from, rows.stride(), wk, end, first,
-                   weights.row_argument());
+        product(fmt::format("{} + {}", x, from), std::to_string(rows.stride()), wk,
+                fmt::format("{} - {}", end, first));
       else
         w.out.line("mac_few<{}>(sum, {} + {}, {}, {}{});", rows.kernel(), x, from, rows.stride(), wk,
                    weights.row_argument());
@@ -193,19 +208,19 @@ void emit(LayerWriter& w) {
       const std::string ix = first == "0" ? position : fmt::format("{} + {}", position, first);
       const std::string run = edge ? fmt::format("({} - {}) * {}", end, first, g.group_in)
                                    : std::to_string(rows.kernel() * g.group_in);
-      w.out.line("{}(sum, {} + {}, {}, wp + {} * ({} * {}), {}{});", mac_word(w.target), x,
-                 rows.input_offset(ix), step, rows.tap(first), g.group_in, weights.row(), run,
-                 weights.row_argument());
+      product(fmt::format("{} + {}", x, rows.input_offset(ix)), step,
+              fmt::format("wp + {} * ({} * {})", rows.tap(first), g.group_in, weights.row()), run);
     } else {
       w.out.line("for (std::int64_t kw = {}; kw < {}; ++kw) {{", first, end);
       const std::string ix = fmt::format("{} + kw * {}", position, rows.dilation());
-      w.out.line("{}(sum, {} + {}{}, {}, wp + {} * ({} * {}), {}{});", mac_word(w.target), x,
-                 rows.input_offset(ix), shift, step, rows.tap("kw"), g.group_in, weights.row(), g.group_in,
-                 weights.row_argument());
+      product(fmt::format("{} + {}{}", x, rows.input_offset(ix), shift), step,
+              fmt::format("wp + {} * ({} * {})", rows.tap("kw"), g.group_in, weights.row()),
+              std::to_string(g.group_in));
       w.out.line("}}");
     }
     rows.close_taps(w.out);
     if (g.planar) w.out.line("}}");
+    if (edge) w.out.line("const Tile<kVectors, kPixels> sum = chains_sum(sums);");
     w.out.line("SINTER_UNROLL");
     w.out.line("for (int t = 0; t < kPixels; ++t) {{");
     w.out.line("SINTER_UNROLL");

@@ -32,6 +32,7 @@ std::vector<uint16_t> narrowed(const std::vector<float>& v, To to) {
 PanelWeights::PanelWeights(LayerWriter& w, const Panels& panels, int64_t k_count)
     : w_(w), panels_(panels), k_count_(k_count) {
   short_rows_ = w.node.attributes.has("short_rows") && panels.rest > 0 && panels.tail < w.target.lanes;
+  half_vector_ = panels.rest > 0 && w.target.lanes == 16 && panels.tail * 2 <= w.target.lanes;
 }
 
 void PanelWeights::store(const std::string& name, const std::string& comment) {
@@ -55,7 +56,8 @@ void PanelWeights::store(const std::string& name, const std::string& comment) {
 }
 
 void PanelWeights::declare_row() const {
-  if (short_rows_) w_.out.line("constexpr Int<(kVectors - 1) * kLanes + last.value> kRow;");
+  if (short_rows_ || half_vector_)
+    w_.out.line("constexpr {}<kVectors, last.value> kRow;", short_rows_ ? "ShortRow" : "WholeRow");
 }
 
 void PanelWeights::emit(const std::string& group, const LayerWriter::Turns& turns) {

@@ -51,9 +51,9 @@ SINTER_INLINE f32v load(const bfloat16* p) {
 // to[i] = from[i], i < count, and a vector of zeros behind them; returns `to`.
 template <class Half>
 SINTER_INLINE const float* widen(const Half* from, std::ptrdiff_t count, float* to) {
-  std::ptrdiff_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store(to + i, load(from + i));
-  for (; i < count; i++) to[i] = to_float(from[i]);
+  const std::ptrdiff_t rest = count % kLanes, whole = count - rest;
+  for (std::ptrdiff_t i = 0; i < whole; i += kLanes) store(to + i, load(from + i));
+  for (std::ptrdiff_t i = 0; i < rest; i++) to[whole + i] = to_float(from[whole + i]);
   store(to + count, zero());
   return to;
 }
