@@ -1,6 +1,7 @@
 #include "cli/compiled.h"
 
 #include <algorithm>
+#include <iostream>
 
 #include "cli/errors.h"
 #include "cli/tuning_file.h"
@@ -81,7 +82,6 @@ PassHooks hooks_of(const ModelOptions& o) {
   h.stop_after = o.stop_after;
   h.print_after = o.print_after;
   h.skip.insert(o.skip_pass.begin(), o.skip_pass.end());
-  if (o.small_weights) h.skip.insert("widen_floats");  // weights of 16 bits stay so
   h.verify_each = o.verify_each;
   h.time = o.time_passes;
   std::vector<std::string> named = o.print_after;
@@ -109,12 +109,12 @@ void plan_model(Compiled& c, int threads, int64_t most_weights) {
   do {
     c.weights = WeightStore();
     c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), threads);
-  } while (shrink_weights(*c.graph, c.plan, excess()) || limit_scratch(*c.graph, c.plan));
+  } while (shrink_weights(*c.graph, c.plan, excess()) || drop_half_weights(*c.graph, c.plan) ||
+           limit_scratch(*c.graph, c.plan));
   if (excess() > 0)
-    refuse(
-        "the weights take {} bytes as they are packed, --small-weights allows {}: a tenth more than the "
-        "model's",
-        c.weights.bytes().size(), most_weights);
+    std::cerr << fmt::format(
+        "sinter: warning: the weights take {} bytes as they are packed, {} more than 1.1 times the model's\n",
+        c.weights.bytes().size(), excess());
 }
 
 }  // namespace
@@ -143,6 +143,7 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   passes.exact = o.exact;
   run_passes(*c.graph, passes, hooks);
   arrange(*c.graph, *c.target, o.threads, 0, tuning);
+  if (o.small_weights) store_small_weights(*c.graph);
   plan_model(c, o.threads, most_weights);
   if (c.plan.arena_bytes > max_ram)
     refuse("the arena takes {} bytes, --max-ram allows {}; at least {} are alive at once", c.plan.arena_bytes,

@@ -104,9 +104,10 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
                  "operators of your own: a JSON file that names their C functions");
   app.add_option("--tuning", o.tuning, "measured choices of kernels: a file that sinter tune wrote");
   app.add_flag("--exact", o.exact, "only optimisations that keep every rounding step of the model");
-  app.add_flag(
-      "--small-weights", o.small_weights,
-      "packed weights take at most a tenth more than the model's: some layers give up a faster algorithm");
+  app.add_flag("--small-weights", o.small_weights,
+               "packed weights take at most a tenth more than the model's, where possible: some layers give "
+               "up a faster "
+               "algorithm, 16-bit floats are widened when they are used");
   app.add_flag("--trace", o.trace, "the compiled model calls back after each layer");
   app.add_option("--print-after", o.print_after, "print the graph after these passes")
       ->allow_extra_args(false)

@@ -7,8 +7,8 @@
 // clipped run. A pointwise convolution is one long row. A picture that comes with its channels as planes is
 // read as it is where the node says so (attribute `planar`): the runs are those of one channel then.
 #include "emit/epilogue.h"
+#include "kernels/panel_weights.h"
 #include "kernels/rows.h"
-#include "kernels/tiles.h"
 #include "ops/op.h"
 
 namespace sinter {
@@ -68,18 +68,14 @@ bool is_pointwise(const Window& w) {
 }
 
 // Weights [M][C/g][taps] as panels a group, biases padded to whole vectors a group.
-std::vector<float> pack_weights(const Node& n, const Geometry& g, const Panels& panels, int lanes) {
+void pack_weights(const Node& n, const Geometry& g, PanelWeights& weights) {
   const float* weight = n.inputs[1]->data->as<float>();
   const int64_t taps = n.inputs[1]->data->size() / (g.out_channels * g.group_in);
-  std::vector<float> packed;
-  for (int64_t group = 0; group < g.groups; ++group) {
-    const auto one = pack_panels(panels, lanes, g.group_out, taps * g.group_in, [&](int64_t k, int64_t c) {
+  for (int64_t group = 0; group < g.groups; ++group)
+    weights.add_group(g.group_out, [&](int64_t k, int64_t c) {
       const int64_t tap = g.planar ? k % taps : k / g.group_in, ci = g.planar ? k / taps : k % g.group_in;
       return weight[((group * g.group_out + c) * g.group_in + ci) * taps + tap];
     });
-    packed.insert(packed.end(), one.begin(), one.end());
-  }
-  return packed;
 }
 
 std::vector<float> pack_bias(const Node& n, const Geometry& g, int64_t padded) {
@@ -128,10 +124,10 @@ void emit(LayerWriter& w) {
   const Panels panels = panels_of(w.target, g.group_out, interior.is_static() ? interior.value() : 64);
   const int64_t taps = n.inputs[1]->data->size() / (g.out_channels * g.group_in), k_count = taps * g.group_in;
   const int64_t padded = (panels.full * panels.vectors + panels.rest) * lanes;
-  const std::string weights =
-      w.weights("w", pack_weights(n, g, panels, lanes),
-                fmt::format("[{} channels][{} taps][{}], in panels of {}", g.out_channels, taps, g.group_in,
-                            panels.vectors * lanes));
+  PanelWeights weights(w, panels, k_count);
+  pack_weights(n, g, weights);
+  weights.store("w", fmt::format("[{} channels][{} taps][{}], in panels of {}", g.out_channels, taps,
+                                 g.group_in, panels.vectors * lanes));
   const bool has_bias = n.anchor_inputs > 2 && n.inputs[2];
   const std::string bias =
       has_bias ? w.weights("bias", pack_bias(n, g, padded), fmt::format("[{}]", g.out_channels)) : "";
@@ -163,6 +159,7 @@ void emit(LayerWriter& w) {
       "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
       "__attribute__((always_inline)) {{");
   w.out.line("constexpr int kVectors = vectors.value;");
+  weights.declare_row();
   Rows(rows).open();
   // The sums of T pixels from ox, taps first..end of the row, are made and stored.
   const bool whole_run = g.groups == 1 && rows.dilation() == 1;
@@ -173,10 +170,25 @@ void emit(LayerWriter& w) {
         "{{",
         name, parameters);
     w.out.line("constexpr int kPixels = pixels.value;");
-    w.out.line("Tile<kVectors, kPixels> sum;");
-    w.out.line("tile_bias(sum, {});",
-               has_bias ? bias + (g.groups > 1 ? fmt::format(" + g * {}", padded) : "") + " + c"
-                        : "static_cast<const float*>(nullptr)");
+    const std::string start = has_bias
+                                  ? bias + (g.groups > 1 ? fmt::format(" + g * {}", padded) : "") + " + c"
+                                  : "static_cast<const float*>(nullptr)";
+    if (edge) {
+      w.out.line("Chains<kVectors> sums;");
+      w.out.line("chains_bias(sums, {});", start);
+    } else {
+      w.out.line("Tile<kVectors, kPixels> sum;");
+      w.out.line("tile_bias(sum, {});", start);
+    }
+    // The words for a run of taps at `x`, and what is between their arguments.
+    const auto product = [&](const std::string& from, const std::string& stride, const std::string& wk,
+                             const std::string& run) {
+      if (edge)
+        w.out.line("mac_chains(sums, {}, {}, {}{});", from, wk, run, weights.row_argument());
+      else
+        w.out.line("{}(sum, {}, {}, {}, {}{});", g.planar ? "mac" : mac_word(w.target), from, stride, wk, run,
+                   weights.row_argument());
+    };
     if (g.planar) w.out.line("for (std::int64_t ci = 0; ci < {}; ++ci) {{", g.in_channels);
     rows.open_taps(w.out);
     const std::string shift = g.groups > 1 ? fmt::format(" + g * {}", g.group_in) : "";
@@ -185,26 +197,30 @@ void emit(LayerWriter& w) {
     if (g.planar) {
       const std::string ix = first == "0" ? position : fmt::format("{} + {}", position, first);
       const std::string from = rows.planar_offset("ci", ix);
-      const std::string wk = fmt::format("wp + (ci * {} + {}) * (kVectors * kLanes)", taps, rows.tap(first));
+      const std::string wk = fmt::format("wp + (ci * {} + {}) * ({})", taps, rows.tap(first), weights.row());
       if (edge || rows.kernel() > 8)
-        w.out.line("mac(sum, {} + {}, {}, {}, {} - {});", x, from, rows.stride(), wk, end, first);
+        product(fmt::format("{} + {}", x, from), std::to_string(rows.stride()), wk,
+                fmt::format("{} - {}", end, first));
       else
-        w.out.line("mac_few<{}>(sum, {} + {}, {}, {});", rows.kernel(), x, from, rows.stride(), wk);
+        w.out.line("mac_few<{}>(sum, {} + {}, {}, {}{});", rows.kernel(), x, from, rows.stride(), wk,
+                   weights.row_argument());
     } else if (whole_run) {
       const std::string ix = first == "0" ? position : fmt::format("{} + {}", position, first);
       const std::string run = edge ? fmt::format("({} - {}) * {}", end, first, g.group_in)
                                    : std::to_string(rows.kernel() * g.group_in);
-      w.out.line("{}(sum, {} + {}, {}, wp + {} * ({} * kVectors * kLanes), {});", mac_word(w.target), x,
-                 rows.input_offset(ix), step, rows.tap(first), g.group_in, run);
+      product(fmt::format("{} + {}", x, rows.input_offset(ix)), step,
+              fmt::format("wp + {} * ({} * {})", rows.tap(first), g.group_in, weights.row()), run);
     } else {
       w.out.line("for (std::int64_t kw = {}; kw < {}; ++kw) {{", first, end);
       const std::string ix = fmt::format("{} + kw * {}", position, rows.dilation());
-      w.out.line("{}(sum, {} + {}{}, {}, wp + {} * ({} * kVectors * kLanes), {});", mac_word(w.target), x,
-                 rows.input_offset(ix), shift, step, rows.tap("kw"), g.group_in, g.group_in);
+      product(fmt::format("{} + {}{}", x, rows.input_offset(ix), shift), step,
+              fmt::format("wp + {} * ({} * {})", rows.tap("kw"), g.group_in, weights.row()),
+              std::to_string(g.group_in));
       w.out.line("}}");
     }
     rows.close_taps(w.out);
     if (g.planar) w.out.line("}}");
+    if (edge) w.out.line("const Tile<kVectors, kPixels> sum = chains_sum(sums);");
     w.out.line("SINTER_UNROLL");
     w.out.line("for (int t = 0; t < kPixels; ++t) {{");
     w.out.line("SINTER_UNROLL");
@@ -239,10 +255,7 @@ void emit(LayerWriter& w) {
   }
   Rows(rows).close();
   w.out.put("};");
-  const std::string group_weights =
-      g.groups > 1 ? fmt::format("{} + g * {}", weights, padded * k_count) : weights;
-  emit_panels(w, panels, k_count, group_weights, "0",
-              in_parts && by_panels ? turns : LayerWriter::Turns{"0", ""});
+  weights.emit(g.groups > 1 ? "g" : "", in_parts && by_panels ? turns : LayerWriter::Turns{"0", ""});
   if (g.groups > 1) w.out.line("}}");
   w.close_parts();
 }

@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "emit/epilogue.h"
+#include "kernels/panel_weights.h"
 #include "kernels/rows.h"
-#include "kernels/tiles.h"
 #include "ops/op.h"
 #include "targets/machine.h"
 
@@ -78,12 +78,10 @@ class Writer {
     const float* weight = weight_.as<float>();
     const int64_t out = weight_.dim(0), count = channels_ * taps_;
     const int lanes = w_.target.lanes;
-    weights_ = w_.weights(
-        "w",
-        pack_panels(panels_, lanes, out, count_,
-                    [&](int64_t k, int64_t c) { return k < count ? weight[c * count + k] : 0.0f; }),
-        fmt::format("[{} channels][{} taps of {} planes], in panels of {}", out, taps_, channels_,
-                    panels_.vectors * lanes));
+    weights_.emplace(w_, panels_, count_);
+    weights_->add_group(out, [&](int64_t k, int64_t c) { return k < count ? weight[c * count + k] : 0.0f; });
+    weights_->store("w", fmt::format("[{} channels][{} taps of {} planes], in panels of {}", out, taps_,
+                                     channels_, panels_.vectors * lanes));
     if (w_.node.anchor_inputs < 3 || !w_.node.inputs[2]) return;
     std::vector<float> bias(static_cast<size_t>((panels_.full * panels_.vectors + panels_.rest) * lanes));
     std::copy_n(w_.node.inputs[2]->data->as<float>(), out, bias.begin());
@@ -122,12 +120,13 @@ class Writer {
         "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
         "__attribute__((always_inline)) {{");
     w_.out.line("constexpr int kVectors = vectors.value;");
+    weights_->declare_row();
     w_.out.line("const auto tile = [&](auto pixels, std::int64_t ox) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int kPixels = pixels.value;");
     w_.out.line("Tile<kVectors, kPixels> sum;");
     w_.out.line("tile_bias(sum, {});", bias_.empty() ? "static_cast<const float*>(nullptr)" : bias_ + " + c");
-    w_.out.line("{}(sum, {} + ox * {}, {}, wp, {});", count_ == pitch_ ? mac_word(w_.target) : "mac_padded",
-                row_, pitch_, pitch_, count_);
+    w_.out.line("{}(sum, {} + ox * {}, {}, wp, {}{});", count_ == pitch_ ? mac_word(w_.target) : "mac_padded",
+                row_, pitch_, pitch_, count_, weights_->row_argument());
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int t = 0; t < kPixels; ++t) {{");
     w_.out.line("SINTER_UNROLL");
@@ -142,7 +141,7 @@ class Writer {
     emit_tiles(w_, "0", w_.dim(rows.out_width()), rows.out_width(), w_.target.tile(panels_.vectors), "ox",
                "tile(Int<{T}>(), {x});");
     w_.out.put("};");
-    emit_panels(w_, panels_, count_, weights_);
+    weights_->emit();
   }
 
   LayerWriter& w_;
@@ -152,7 +151,8 @@ class Writer {
   int64_t channels_ = 0, taps_ = 0;
   int64_t pitch_ = 0, count_ = 0;  // floats from one pixel's taps to the next's; those that are multiplied
   Panels panels_;
-  std::string y_, row_, weights_, bias_;
+  std::optional<PanelWeights> weights_;
+  std::string y_, row_, bias_;
 };
 
 void emit(LayerWriter& w) { Writer(w).emit(); }

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "emit/epilogue.h"
-#include "kernels/tiles.h"
+#include "kernels/panel_weights.h"
 #include "ops/op.h"
 #include "ops/window.h"
 
@@ -52,26 +52,22 @@ class Writer {
                            in_channels_, group_out_ * groups_, epilogue_.summary()));
     x_ = w_.input(0);
     padded_ = (panels_.full * panels_.vectors + panels_.rest) * w_.target.lanes;
-    weights_ = w_.weights("w", pack(),
-                          fmt::format("[{} channels][{} taps][{}], in panels of {}", group_out_ * groups_,
-                                      taps_, group_in_, panels_.vectors * w_.target.lanes));
+    pack();
+    weights_->store("w", fmt::format("[{} channels][{} taps][{}], in panels of {}", group_out_ * groups_,
+                                     taps_, group_in_, panels_.vectors * w_.target.lanes));
     bias_ = w_.weights("bias", pack_bias(), fmt::format("[{}]", group_out_ * groups_));
     y_ = w_.output(0);
     body();
   }
 
  private:
-  std::vector<float> pack() const {
+  void pack() {
     const float* weight = n_.inputs[1]->data->as<float>();
-    std::vector<float> packed;
-    for (int64_t g = 0; g < groups_; ++g) {
-      const auto one =
-          pack_panels(panels_, w_.target.lanes, group_out_, taps_ * group_in_, [&](int64_t k, int64_t c) {
-            return weight[((g * group_in_ + k % group_in_) * group_out_ + c) * taps_ + k / group_in_];
-          });
-      packed.insert(packed.end(), one.begin(), one.end());
-    }
-    return packed;
+    weights_.emplace(w_, panels_, taps_ * group_in_);
+    for (int64_t g = 0; g < groups_; ++g)
+      weights_->add_group(group_out_, [&](int64_t k, int64_t c) {
+        return weight[((g * group_in_ + k % group_in_) * group_out_ + c) * taps_ + k / group_in_];
+      });
   }
   std::vector<float> pack_bias() const {
     std::vector<float> packed(static_cast<size_t>(padded_ * groups_), 0.0f);
@@ -97,6 +93,7 @@ class Writer {
         "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
         "__attribute__((always_inline)) {{");
     w_.out.line("constexpr int kVectors = vectors.value;");
+    weights_->declare_row();
     w_.out.line("for (std::int64_t n = {}; n < {}; ++n) {{", by_rows ? "0" : turns.first,
                 by_rows ? "1" : turns.end);
     for (size_t a = 0; a < row; ++a)
@@ -107,8 +104,7 @@ class Writer {
     for (size_t a = 0; a < row; ++a) w_.out.line("}}");
     w_.out.line("}}");
     w_.out.put("};");
-    emit_panels(w_, panels_, taps_ * group_in_,
-                grouped ? fmt::format("{} + g * {}", weights_, padded_ * taps_ * group_in_) : weights_);
+    weights_->emit(grouped ? "g" : "");
     if (grouped) w_.out.line("}}");
     w_.close_parts();
   }
@@ -177,9 +173,9 @@ class Writer {
                                      ? std::to_string(t.kernel)
                                      : fmt::format("({} * {} + {})", tap, window_.kernel[row], t.kernel);
       const std::string call = fmt::format(
-          "{}(sum, {} + ({} * {} + {}) * {}{}, {}, wp + {} * ({} * kVectors * kLanes), {});",
-          mac_word(w_.target), x_, at, width, position, in_channels_,
-          groups_ > 1 ? fmt::format(" + g * {}", group_in_) : "", in_channels_, number, group_in_, group_in_);
+          "{}(sum, {} + ({} * {} + {}) * {}{}, {}, wp + {} * ({} * {}), {}{});", mac_word(w_.target), x_, at,
+          width, position, in_channels_, groups_ > 1 ? fmt::format(" + g * {}", group_in_) : "", in_channels_,
+          number, group_in_, weights_->row(), group_in_, weights_->row_argument());
       if (edge)
         w_.out.line("if ({0} >= 0 && {0} < {1}) {2}", position, width, call);
       else
@@ -215,7 +211,8 @@ class Writer {
   Epilogue epilogue_;
   Panels panels_;
   int64_t groups_ = 1, in_channels_ = 0, group_in_ = 0, group_out_ = 0, taps_ = 0, stride_ = 1, padded_ = 0;
-  std::string x_, weights_, bias_, y_;
+  std::optional<PanelWeights> weights_;
+  std::string x_, bias_, y_;
 };
 
 void emit(LayerWriter& w) { Writer(w).emit(); }

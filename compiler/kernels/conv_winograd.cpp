@@ -15,7 +15,7 @@
 #include <limits>
 
 #include "emit/epilogue.h"
-#include "kernels/tiles.h"
+#include "kernels/panel_weights.h"
 #include "kernels/winograd.h"
 #include "ops/op.h"
 #include "ops/window.h"
@@ -160,9 +160,9 @@ class Writer {
                     "of the largest{}",
                     m, m, l_.in, l_.out, choice_.group, choice_.error, epilogue_.summary()));
     x_ = w_.input(0);
-    weights_ = w_.weights("w", pack(),
-                          fmt::format("[{} channels][{} positions][{}], in panels of {}", l_.out,
-                                      choice_.positions(), l_.in, panels_.vectors * lanes));
+    pack();
+    weights_->store("w", fmt::format("[{} channels][{} positions][{}], in panels of {}", l_.out,
+                                     choice_.positions(), l_.in, panels_.vectors * lanes));
     if (n_.anchor_inputs > 2 && n_.inputs[2]) {
       std::vector<float> bias(static_cast<size_t>(round_up(l_.out, lanes)));
       std::copy_n(n_.inputs[2]->data->as<float>(), l_.out, bias.begin());
@@ -185,7 +185,7 @@ class Writer {
     choice_.group = round_up((tiles + groups - 1) / groups, tile);
   }
 
-  std::vector<float> pack() const {
+  void pack() {
     const int64_t positions = choice_.positions();
     std::vector<float> u(static_cast<size_t>(positions * l_.in * l_.out));
     std::vector<double> one(static_cast<size_t>(positions));
@@ -196,8 +196,8 @@ class Writer {
           u[static_cast<size_t>((k * l_.in + c) * l_.out + o)] =
               static_cast<float>(one[static_cast<size_t>(k)]);
       }
-    return pack_panels(panels_, w_.target.lanes, l_.out, positions * l_.in,
-                       [&](int64_t k, int64_t o) { return u[static_cast<size_t>(k * l_.out + o)]; });
+    weights_.emplace(w_, panels_, positions * l_.in);
+    weights_->add_group(l_.out, [&](int64_t k, int64_t o) { return u[static_cast<size_t>(k * l_.out + o)]; });
   }
 
   void body() {
@@ -239,10 +239,11 @@ class Writer {
         "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
         "__attribute__((always_inline)) {{");
     w_.out.line("constexpr int kVectors = vectors.value;");
+    weights_->declare_row();
     products();
     outputs(columns);
     w_.out.put("};");
-    emit_panels(w_, panels_, choice_.positions() * l_.in, weights_, "0", panels);
+    weights_->emit("", panels);
     if (!by_groups_) w_.close_parts();
     w_.out.line("}}");
     if (by_groups_ && w_.threads > 1) w_.close_parts();
@@ -256,8 +257,8 @@ class Writer {
     w_.out.line("constexpr int kPixels = pixels.value;");
     w_.out.line("Tile<kVectors, kPixels> sum;");
     w_.out.line("tile_bias(sum, static_cast<const float*>(nullptr));");
-    w_.out.line("{}(sum, {} + k * {} + t * {}, {}, wp + k * ({} * kVectors * kLanes), {});",
-                mac_word(w_.target), v_, plane_, pitch_, pitch_, l_.in, l_.in);
+    w_.out.line("{}(sum, {} + k * {} + t * {}, {}, wp + k * ({} * {}), {}{});", mac_word(w_.target), v_,
+                plane_, pitch_, pitch_, l_.in, weights_->row(), l_.in, weights_->row_argument());
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int i = 0; i < kPixels; ++i) {{");
     w_.out.line("SINTER_UNROLL");
@@ -332,7 +333,8 @@ class Writer {
   Dim tiles_y_, tiles_x_;
   int64_t pitch_ = 0, plane_ = 0, sum_plane_ = 0;
   bool by_groups_ = true;
-  std::string x_, y_, v_, sums_, weights_, bias_;
+  std::optional<PanelWeights> weights_;
+  std::string x_, y_, v_, sums_, bias_;
 };
 
 void emit(LayerWriter& w) { Writer(w, *choose(w.node, w.target)).emit(); }

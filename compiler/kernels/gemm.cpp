@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "emit/epilogue.h"
-#include "kernels/tiles.h"
+#include "kernels/panel_weights.h"
 #include "ops/op.h"
 
 namespace sinter {
@@ -62,10 +62,10 @@ Product product_of(const Node& n) {
   return p;
 }
 
-std::vector<float> pack_b(const Node& n, const Product& p, const Panels& panels, int lanes) {
+void pack_b(const Node& n, const Product& p, PanelWeights& weights) {
   const float* b = n.inputs[1]->data->as<float>();
   const int64_t k = p.k.value(), columns = p.n.value();
-  return pack_panels(panels, lanes, columns, k, [&](int64_t i, int64_t j) {
+  weights.add_group(columns, [&](int64_t i, int64_t j) {
     return p.alpha * (p.trans_b ? b[j * k + i] : b[i * columns + j]);
   });
 }
@@ -91,9 +91,10 @@ class Writer {
     panels_ = panels_of(w_.target, columns, rows_.is_static() ? rows_.value() : 32);
     a_ = w_.input(0);
     if (p_.packed) {
-      b_ = w_.weights("w", pack_b(n_, p_, panels_, lanes),
-                      fmt::format("[{}][{}], in panels of {} columns", p_.k.text(), p_.n.text(),
-                                  panels_.vectors * lanes));
+      weights_.emplace(w_, panels_, p_.k.value());
+      pack_b(n_, p_, *weights_);
+      weights_->store("w", fmt::format("[{}][{}], in panels of {} columns", p_.k.text(), p_.n.text(),
+                                       panels_.vectors * lanes));
     } else {
       b_ = w_.input(1);
       w_.include("sinter/pack.h");
@@ -181,6 +182,7 @@ class Writer {
         "{{",
         p_.packed ? "const float* wp" : "std::int64_t width");
     w_.out.line("constexpr int kVectors = vectors.value;");
+    if (weights_) weights_->declare_row();
     if (!p_.packed) {
       const std::string row = p_.trans_b ? "1" : columns, column = p_.trans_b ? k : "1";
       w_.out.line("pack_panel<kVectors>({} + c * {}, {}, {}, {}, width, {});", b_, column, row, column, k,
@@ -191,13 +193,14 @@ class Writer {
     w_.out.line("Tile<kVectors, kRows> sum;");
     w_.out.line("tile_bias(sum, {});", bias_.empty() ? "static_cast<const float*>(nullptr)" : bias_ + " + c");
     const std::string panel_text = p_.packed ? "wp" : packed_;
+    const std::string row = weights_ ? weights_->row_argument() : "";
     const bool one_row = rows_.is(1);
     if (p_.trans_a)
-      w_.out.line("mac_strided(sum, {} + i, 1, {}, {}, {});", a_, w_.dim(p_.m), panel_text, k);
+      w_.out.line("mac_strided(sum, {} + i, 1, {}, {}, {}{});", a_, w_.dim(p_.m), panel_text, k, row);
     else if (one_row && bias_.empty())
-      w_.out.line("mac_row(sum, {}, {}, {});", a_, panel_text, k);
+      w_.out.line("mac_row(sum, {}, {}, {}{});", a_, panel_text, k, row);
     else
-      w_.out.line("{}(sum, {} + i * {}, {}, {}, {});", mac_word(w_.target), a_, k, k, panel_text, k);
+      w_.out.line("{}(sum, {} + i * {}, {}, {}, {}{});", mac_word(w_.target), a_, k, k, panel_text, k, row);
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int t = 0; t < kRows; ++t) {{");
     w_.out.line("SINTER_UNROLL");
@@ -233,7 +236,7 @@ class Writer {
     const int lanes = w_.target.lanes;
     const int64_t width = int64_t{panels_.vectors} * lanes;
     if (p_.packed) {
-      emit_panels(w_, panels_, p_.k.value(), b_, "0", by_panels_ ? turns_ : kAll);
+      weights_->emit("", by_panels_ ? turns_ : kAll);
       return;
     }
     if (p_.n.is_static()) {
@@ -273,6 +276,7 @@ class Writer {
   Product p_;
   Epilogue epilogue_;
   Panels panels_;
+  std::optional<PanelWeights> weights_;
   size_t rank_ = 0, opened_ = 0;
   bool flat_ = false, by_tiles_ = false, by_panels_ = false;
   LayerWriter::Turns turns_;

@@ -121,29 +121,29 @@ void emit_tile_range(LayerWriter& w, const std::string& first, const std::string
 int64_t panel_count(const Panels& p) { return p.full + (p.rest ? 1 : 0); }
 
 void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::string& weights,
-                 const std::string& base, const LayerWriter::Turns& turns) {
+                 const std::string& base, const LayerWriter::Turns& turns, const PanelPointer& pointer) {
   const int lanes = w.target.lanes;
   const int64_t width = int64_t{p.vectors} * lanes;
+  const std::string each = pointer(fmt::format("{} + p * {}", weights, k_count * width), true),
+                    last = pointer(fmt::format("{} + {}", weights, p.full * k_count * width), false);
   const std::string plus = base == "0" ? "" : base + " + ";
   if (turns.first != "0") {
     w.out.line("for (std::int64_t p = {}; p < {}; ++p) {{", turns.first, turns.end);
     const std::string condition = p.rest ? fmt::format("if (p < {}) ", p.full) : "";
-    w.out.line("{}panel(Int<{}>(), Int<{}>(), {}p * {}, {} + p * {});", condition, p.vectors, lanes, plus,
-               width, weights, k_count * width);
+    w.out.line("{}panel(Int<{}>(), Int<{}>(), {}p * {}, {});", condition, p.vectors, lanes, plus, width,
+               each);
     if (p.rest)
-      w.out.line("else panel(Int<{}>(), Int<{}>(), {}{}, {} + {});", p.rest, p.tail, plus, p.full * width,
-                 weights, p.full * k_count * width);
+      w.out.line("else panel(Int<{}>(), Int<{}>(), {}{}, {});", p.rest, p.tail, plus, p.full * width, last);
     w.out.line("}}");
     return;
   }
   if (p.full > 1)
-    w.out.line("for (std::int64_t p = 0; p < {}; ++p) panel(Int<{}>(), Int<{}>(), {}p * {}, {} + p * {});",
-               p.full, p.vectors, lanes, plus, width, weights, k_count * width);
+    w.out.line("for (std::int64_t p = 0; p < {}; ++p) panel(Int<{}>(), Int<{}>(), {}p * {}, {});", p.full,
+               p.vectors, lanes, plus, width, each);
   else if (p.full == 1)
-    w.out.line("panel(Int<{}>(), Int<{}>(), {}, {});", p.vectors, lanes, base, weights);
+    w.out.line("panel(Int<{}>(), Int<{}>(), {}, {});", p.vectors, lanes, base, pointer(weights, true));
   if (p.rest)
-    w.out.line("panel(Int<{}>(), Int<{}>(), {}{}, {} + {});", p.rest, p.tail, plus, p.full * width, weights,
-               p.full * k_count * width);
+    w.out.line("panel(Int<{}>(), Int<{}>(), {}{}, {});", p.rest, p.tail, plus, p.full * width, last);
 }
 
 std::string mac_word(const Target& t) { return machine_of(t).in_order ? "mac_in_order" : "mac"; }

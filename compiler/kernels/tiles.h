@@ -4,6 +4,7 @@
 // SIMD vectors; each panel's weights are packed as one stream [taps][in channels][vectors * lanes]. Along a
 // row, pixels are cut into tiles that fill the registers.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,15 @@ Panels panels_of(const Target&, int64_t channels, int64_t pixels);
 double panels_cost(const Target&, int64_t channels, int64_t pixels);
 
 // Packs weights for `panels`: element (k, channel) is `at(k, channel)`; k runs over taps and input channels
-// in the order of the loops. Lanes beyond the last channel are 0.
+// in the order of the loops. Lanes beyond the last channel are 0, or left out of the last panel's rows.
 template <class At>
-std::vector<float> pack_panels(const Panels& p, int lanes, int64_t channels, int64_t k_count, At at) {
+std::vector<float> pack_panels(const Panels& p, int lanes, int64_t channels, int64_t k_count, At at,
+                               bool short_rows = false) {
   std::vector<float> out;
   const int64_t count = p.full + (p.rest ? 1 : 0);
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t width = int64_t{i < p.full ? p.vectors : p.rest} * lanes, first = i * p.vectors * lanes;
+    const int64_t first = i * p.vectors * lanes, whole = int64_t{i < p.full ? p.vectors : p.rest} * lanes,
+                  width = short_rows ? std::min(whole, channels - first) : whole;
     for (int64_t k = 0; k < k_count; ++k)
       for (int64_t c = 0; c < width; ++c) out.push_back(first + c < channels ? at(k, first + c) : 0.0f);
   }
@@ -55,9 +58,12 @@ void emit_tile_range(LayerWriter& w, const std::string& first, const std::string
                      const std::string& variable, const std::string& call);
 
 // The lines that call `panel(Int<vectors>, Int<lanes of the last>, channel, weights)` for every panel of
-// `turns`.
-void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::string& weights,
-                 const std::string& base_channel = "0", const LayerWriter::Turns& turns = {"0", ""});
+// `turns`. `pointer`: what to pass for the address of a panel's weights, a full panel's or the last one's.
+using PanelPointer = std::function<std::string(const std::string& address, bool full)>;
+void emit_panels(
+    LayerWriter& w, const Panels& p, int64_t k_count, const std::string& weights,
+    const std::string& base_channel = "0", const LayerWriter::Turns& turns = {"0", ""},
+    const PanelPointer& pointer = [](const std::string& address, bool) { return address; });
 // How many panels there are: the turns of emit_panels.
 int64_t panel_count(const Panels&);
 

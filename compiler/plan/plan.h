@@ -43,6 +43,12 @@ bool limit_scratch(Graph&, const Plan&);
 
 // Bytes of the constants of a graph and its bodies: as imported, the model's weights.
 int64_t constant_bytes(const Graph&);
+// --small-weights: weights are stored without what is only there to be read faster (attributes `short_rows`
+// and `half_weights`, kernels/panel_weights.h).
+void store_small_weights(Graph&);
+// Where the arena takes more than its limit, and panels that are widened from 16 bits are the reason: their
+// layers store floats. Whether any did; then the graph is to be planned again.
+bool drop_half_weights(Graph&, const Plan&);
 // Where packed weights take `excess` bytes too many (--small-weights): layers give up Winograd or Strassen,
 // those with small pictures first. Whether any did; then the graph is to be planned again.
 bool shrink_weights(Graph&, const Plan&, int64_t excess);

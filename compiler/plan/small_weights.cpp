@@ -1,7 +1,8 @@
-// --small-weights: packed weights take at most a tenth more than the model's. What makes them larger is
-// Winograd, whose transformed weights are 1.8 to 7 times the layer's, and Strassen's product, whose are 1.75
-// times. Layers give it up, those first in which a byte of weights saves the fewest multiply-adds: the ones
-// with the smallest pictures or the fewest rows.
+// --small-weights: packed weights take at most a tenth more than the model's, where that can be. All layers
+// leave out what only pads their vectors, and keep 16-bit floats in 16 bits. What makes weights larger then
+// is Winograd, whose transformed weights are 1.8 to 7 times the layer's, and Strassen's product, whose are
+// 1.75 times. Layers give it up, those first in which a byte of weights saves the fewest multiply-adds: the
+// ones with the smallest pictures or the fewest rows.
 #include <algorithm>
 
 #include "plan/plan.h"
@@ -47,6 +48,35 @@ void collect(Graph& g, const Plan& plan, std::vector<Candidate>& found) {
 }
 
 }  // namespace
+
+void store_small_weights(Graph& g) {
+  for (const auto& n : g.nodes) {
+    n->attributes.set("short_rows", int64_t{1});
+    n->attributes.set("half_weights", int64_t{1});
+    for (const auto& body : n->bodies) store_small_weights(*body);
+  }
+}
+
+bool drop_half_weights(Graph& g, const Plan& plan) {
+  const int64_t limit = arena_limit(plan);
+  if (plan.arena_bytes <= limit) return false;
+  bool dropped = false;
+  for (const auto& n : g.nodes)
+    for (size_t i = 0; i < plan.layers.size(); ++i) {
+      const Layer& l = plan.layers[i];
+      if (l.node != n.get() || !n->attributes.has("half_weights")) continue;
+      const bool widens = std::any_of(l.parameters.begin(), l.parameters.end(), [](const Parameter& p) {
+        return p.kind == Parameter::Kind::kScratch && p.name == "widened";
+      });
+      int64_t scratch = 0;
+      for (const Parameter& p : l.parameters)
+        if (p.kind == Parameter::Kind::kScratch) scratch += p.bytes;
+      if (!widens || plan.live_at[i] + scratch <= limit) continue;
+      n->attributes.erase("half_weights");
+      dropped = true;
+    }
+  return dropped;
+}
 
 bool shrink_weights(Graph& g, const Plan& plan, int64_t excess) {
   if (excess <= 0) return false;

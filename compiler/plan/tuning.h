@@ -2,8 +2,8 @@
 //
 // A layer is described in words that are the same in every model (operator, extents, window, types), so that
 // what was measured in one net serves another. What can be decided: whether a convolution goes by Winograd,
-// with which tile, whether a product of matrices goes by Strassen, and whether layers run in strips. The error
-// limits and the arena's budget hold for tuned choices too: one that they forbid is not taken.
+// with which tile, whether a product of matrices goes by Strassen, and whether layers run in strips. The
+// error limits and the arena's budget hold for tuned choices too: one that they forbid is not taken.
 #pragma once
 #include <map>
 #include <string>
@@ -17,7 +17,8 @@ using Tuning = std::map<std::string, std::string>;  // layer in words -> one of 
 
 struct TuningCandidate {
   std::string layer;
-  std::vector<std::string> choices;  // "direct", "strassen", "winograd 2", "winograd 4", "winograd 6"; "strips", "apart"
+  std::vector<std::string>
+      choices;  // "direct", "strassen", "winograd 2", "winograd 4", "winograd 6"; "strips", "apart"
 };
 
 bool is_tuning_choice(const std::string& choice);

@@ -18,17 +18,20 @@ SINTER_INLINE void copy(T* to, const T* from, std::int64_t n) {
 // to[0..n) = value.
 template <class T>
 SINTER_INLINE void fill(T* to, std::int64_t n, std::common_type_t<T> value) {
-  std::int64_t i = 0;
+  if (n <= 0) return;
   if constexpr (std::is_same_v<T, float>) {
+    constexpr std::int64_t kLanes = SINTER_ISA::kLanes;
     const SINTER_ISA::f32v v = SINTER_ISA::splat(value);
-    for (; i + SINTER_ISA::kLanes <= n; i += SINTER_ISA::kLanes) SINTER_ISA::store(to + i, v);
+    const std::int64_t whole = n - n % kLanes;
+    for (std::int64_t i = 0; i < whole; i += kLanes) SINTER_ISA::store(to + i, v);
+    SINTER_ISA::store_n(to + whole, v, n % kLanes);
   } else if constexpr (sizeof(T) == 1) {
     unsigned char byte;
     std::memcpy(&byte, &value, 1);
-    if (n > 0) std::memset(to, byte, static_cast<std::size_t>(n));
-    return;
+    std::memset(to, byte, static_cast<std::size_t>(n));
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = value;
   }
-  for (; i < n; ++i) to[i] = value;
 }
 
 namespace detail {

@@ -3,10 +3,10 @@
 //
 //   acc.a[t][o] += sum over i in [0, k) of x[t * pixel_stride + i * k_stride] * w[(i * OB + o) * kLanes ...]
 //
-// w is a packed panel [k][OB][kLanes], read as one contiguous stream. Sums are taken in the order of i, each
-// product fused into the sum where the instruction set can. k may be any value >= 0 and only known at run
-// time; nothing but the named elements of x and w is read. Everything is inlined into the caller's loop, so
-// that strides and k that are constants there become parts of addresses.
+// w is a packed panel [k][OB][kLanes], read as one contiguous stream; its rows may be shorter (RowOf). Sums
+// are taken in the order of i, each product fused into the sum where the instruction set can. k may be any
+// value >= 0 and only known at run time; nothing but the named elements of x and w is read. Everything is
+// inlined into the caller's loop, so that strides and k that are constants there become parts of addresses.
 //
 // Tiles whose inner loop has no spills with g++ 12 (OB x T; kTileT<OB> is the largest good T):
 //   AVX-512   1x28  2x14  3x9  4x6     32 registers: OB*T + OB + 1 (x broadcast) <= 32
@@ -73,12 +73,65 @@ SINTER_INLINE void tile_bias(Tile<OB, T>& acc, const float* bias) {
   }
 }
 
+// How a panel of OB vectors lies in memory: floats from one value of k to the next, and whether only the
+// lower half of the last vector's lanes has channels.
+//
+// A panel whose last channels don't fill a vector may come without the lanes that are missing (ShortRow): the
+// last vector of each row ends in the next one then, and a vector more than the panel can be read. What is in
+// such lanes only gets to lanes of the sums that nobody stores.
+template <int Floats, bool Half>
+struct PanelRow {
+  static constexpr int value = Floats;
+  static constexpr bool half = Half;
+  constexpr operator int() const { return Floats; }
+};
+template <int OB>
+using RowOf = PanelRow<OB * kLanes, false>;
+template <int OB, int Last>
+using WholeRow = PanelRow<OB * kLanes, (Last * 2 <= kLanes)>;
+template <int OB, int Last>
+using ShortRow = PanelRow<(OB - 1) * kLanes + Last, (Last * 2 <= kLanes)>;
+
 namespace detail {
+// acc + w * x, of the lower half of the lanes at least. AVX-512 multiplies halves twice as often on many
+// cores; by name, as casts between the vectors' types make moves.
+SINTER_INLINE f32v fma_low(f32v w, f32v x, f32v acc) {
+#if defined(SINTER_ISA_AVX512)
+  __asm__("vfmadd231ps %t2, %t1, %t0" : "+v"(acc) : "v"(w), "v"(x));
+  return acc;
+#else
+  return fma(w, x, acc);
+#endif
+}
+SINTER_INLINE f32v fma_low(f32v w, const float* x, f32v acc) {
+#if defined(SINTER_ISA_AVX512)
+  __asm__("vfmadd231ps %2%{1to8%}, %t1, %t0" : "+v"(acc) : "v"(w), "m"(*x));
+  return acc;
+#else
+  return fma(w, splat(*x), acc);
+#endif
+}
+
 // One value of k: an outer product of T values of x and OB vectors of w. The fewer of the two stay in
 // registers.
-template <int OB, int T>
+template <class Row, int OB, int T>
 SINTER_INLINE void mac_step(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w) {
-  if constexpr (OB <= T) {
+  if constexpr (Row::half) {
+    f32v wv[OB];
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++) wv[o] = load(w + o * kLanes);
+    SINTER_UNROLL
+    for (int t = 0; t < T; t++) {
+      if constexpr (OB == 1) {
+        acc.a[t][0] = fma_low(wv[0], x + t * pixel_stride, acc.a[t][0]);
+      } else {
+        const f32v xv = splat(x[t * pixel_stride]);
+        SINTER_UNROLL
+        for (int o = 0; o + 1 < OB; o++) acc.a[t][o] = fma(wv[o], xv, acc.a[t][o]);
+        acc.a[t][OB - 1] = fma_low(wv[OB - 1], xv, acc.a[t][OB - 1]);
+      }
+    }
+  } else if constexpr (OB <= T) {
     f32v wv[OB];
     SINTER_UNROLL
     for (int o = 0; o < OB; o++) wv[o] = load(w + o * kLanes);
@@ -114,11 +167,11 @@ SINTER_INLINE void fold(Tile<OB, 1> (&part)[N]) {
 #if defined(SINTER_ISA_NEON)
 // One value of k out of four whose x values sit in the lanes of xv. The instruction by name: from the
 // intrinsic g++ 12 makes three-address code and then some 30 moves for 80 of them.
-template <int OB, int T, int Lane>
+template <int OB, int T, int Lane, int Row = OB* kLanes>
 SINTER_INLINE void mac_lane(Tile<OB, T>& acc, const float32x4_t (&xv)[T], const float* w) {
   float32x4_t wv[OB];
   SINTER_UNROLL
-  for (int o = 0; o < OB; o++) wv[o] = vld1q_f32(w + (Lane * OB + o) * kLanes);
+  for (int o = 0; o < OB; o++) wv[o] = vld1q_f32(w + Lane * Row + o * kLanes);
   SINTER_UNROLL
   for (int t = 0; t < T; t++) {
     SINTER_UNROLL
@@ -130,61 +183,62 @@ SINTER_INLINE void mac_lane(Tile<OB, T>& acc, const float32x4_t (&xv)[T], const 
 }  // namespace detail
 
 // x elements k_stride floats apart (planar inputs, transposed matrices).
-template <int OB, int T>
+template <int OB, int T, class Row = RowOf<OB>>
 SINTER_INLINE void mac_strided(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride,
-                               std::ptrdiff_t k_stride, const float* w, std::ptrdiff_t k) {
+                               std::ptrdiff_t k_stride, const float* w, std::ptrdiff_t k, Row = Row()) {
   for (std::ptrdiff_t i = 0; i < k; i++) {
-    detail::mac_step(acc, x, pixel_stride, w);
+    detail::mac_step<Row>(acc, x, pixel_stride, w);
     x += k_stride;
-    w += OB * kLanes;
+    w += Row::value;
   }
 }
 
 // x elements contiguous (channels last). NEON loads four of them at once and multiplies by lane.
-template <int OB, int T>
+template <int OB, int T, class Row = RowOf<OB>>
 SINTER_INLINE void mac(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w,
-                       std::ptrdiff_t k) {
+                       std::ptrdiff_t k, Row row = Row()) {
 #if defined(SINTER_ISA_NEON)
   for (; k >= 4; k -= 4) {
     float32x4_t xv[T];
     SINTER_UNROLL
     for (int t = 0; t < T; t++) xv[t] = vld1q_f32(x + t * pixel_stride);
-    detail::mac_lane<OB, T, 0>(acc, xv, w);
-    detail::mac_lane<OB, T, 1>(acc, xv, w);
-    detail::mac_lane<OB, T, 2>(acc, xv, w);
-    detail::mac_lane<OB, T, 3>(acc, xv, w);
+    detail::mac_lane<OB, T, 0, Row::value>(acc, xv, w);
+    detail::mac_lane<OB, T, 1, Row::value>(acc, xv, w);
+    detail::mac_lane<OB, T, 2, Row::value>(acc, xv, w);
+    detail::mac_lane<OB, T, 3, Row::value>(acc, xv, w);
     x += 4;
-    w += 4 * OB * kLanes;
+    w += 4 * Row::value;
   }
 #endif
-  mac_strided(acc, x, pixel_stride, 1, w, k);
+  mac_strided(acc, x, pixel_stride, 1, w, k, row);
 }
 
 // mac where x may be read up to the next multiple of four elements: what is there is not used.
-template <int OB, int T>
+template <int OB, int T, class Row = RowOf<OB>>
 SINTER_INLINE void mac_padded(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w,
-                              std::ptrdiff_t k) {
+                              std::ptrdiff_t k, Row row = Row()) {
   const std::ptrdiff_t whole = k / 4 * 4;
-  mac(acc, x, pixel_stride, w, whole);
+  mac(acc, x, pixel_stride, w, whole, row);
 #if defined(SINTER_ISA_NEON)
   if (k == whole) return;
   float32x4_t xv[T];
   SINTER_UNROLL
   for (int t = 0; t < T; t++) xv[t] = vld1q_f32(x + whole + t * pixel_stride);
-  w += whole * OB * kLanes;
-  detail::mac_lane<OB, T, 0>(acc, xv, w);
-  if (k - whole > 1) detail::mac_lane<OB, T, 1>(acc, xv, w);
-  if (k - whole > 2) detail::mac_lane<OB, T, 2>(acc, xv, w);
+  w += whole * Row::value;
+  detail::mac_lane<OB, T, 0, Row::value>(acc, xv, w);
+  if (k - whole > 1) detail::mac_lane<OB, T, 1, Row::value>(acc, xv, w);
+  if (k - whole > 2) detail::mac_lane<OB, T, 2, Row::value>(acc, xv, w);
 #else
-  mac(acc, x + whole, pixel_stride, w + whole * OB * kLanes, k - whole);
+  mac(acc, x + whole, pixel_stride, w + whole * Row::value, k - whole, row);
 #endif
 }
 
 // mac for a small K that is known: written out.
-template <int K, int OB, int T>
-SINTER_INLINE void mac_few(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w) {
+template <int K, int OB, int T, class Row = RowOf<OB>>
+SINTER_INLINE void mac_few(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w,
+                           Row = Row()) {
   SINTER_UNROLL
-  for (int i = 0; i < K; i++) detail::mac_step(acc, x + i, pixel_stride, w + i * OB * kLanes);
+  for (int i = 0; i < K; i++) detail::mac_step<Row>(acc, x + i, pixel_stride, w + i * Row::value);
 }
 
 #if defined(SINTER_ISA_NEON)
@@ -220,18 +274,18 @@ SINTER_INLINE void step_down(std::ptrdiff_t& n) { __asm__ volatile("sub %0, %0, 
 
 // Four values of k, whose operands are in the registers. But for the last group: loads those of the next one,
 // moves x and w there and takes 1 from `left`.
-template <bool Last, int OB, int T>
+template <bool Last, int Row, int OB, int T>
 SINTER_INLINE void mac_group(Tile<OB, T>& acc, float32x4_t (&wv)[OB], std::uint64_t (&wh)[OB],
                              float32x4_t (&xv)[T], std::uint64_t (&xh)[T], const float*& x,
                              std::ptrdiff_t pixel_stride, const float*& w, std::ptrdiff_t& left) {
-  constexpr int kGroup = 4 * OB * kLanes;  // floats of w
+  constexpr int kGroup = 4 * Row;  // floats of w
   each(
       [&](auto step) __attribute__((always_inline)) {
         constexpr int kLane = step.value / OB, kOut = step.value % OB, kBefore = kOut > 0 ? kOut - 1 : OB - 1;
         constexpr bool kFirstStep = step.value == 0, kLastStep = step.value == 4 * OB - 1;
         constexpr bool kStepBefore = step.value == 4 * OB - 2;
         constexpr bool kLoadsW = !Last || kLane < 3;
-        constexpr int kNext = ((kLane + 1) * OB + kOut) * kLanes;
+        constexpr int kNext = (kLane + 1) * Row + kOut * kLanes;
         each(
             [&](auto pixel) __attribute__((always_inline)) {
               constexpr int kPixel = pixel.value;
@@ -275,9 +329,9 @@ SINTER_INLINE void mac_group(Tile<OB, T>& acc, float32x4_t (&wv)[OB], std::uint6
 // load, an integer load beside a multiply-add and an insertion beside the next load. Single instructions
 // written out in the order in which they are to be issued; each operand is loaded again right after its last
 // use, so that no register is spent on waiting.
-template <int OB, int T>
+template <int OB, int T, class Row = RowOf<OB>>
 SINTER_INLINE void mac_in_order(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w,
-                                std::ptrdiff_t k) {
+                                std::ptrdiff_t k, Row row = Row()) {
   if constexpr (OB >= 2 && T >= 4 && OB * T + OB + T <= 32) {
     if (k >= 8) {
       float32x4_t wv[OB], xv[T];
@@ -309,55 +363,93 @@ SINTER_INLINE void mac_in_order(Tile<OB, T>& acc, const float* x, std::ptrdiff_t
               __attribute__((always_inline)) { xv[t.value] = detail::with_high(xv[t.value], xh[t.value]); },
           each_x);
       for (std::ptrdiff_t left = k / 4 - 1; left != 0;)
-        detail::mac_group<false>(acc, wv, wh, xv, xh, x, pixel_stride, w, left);
+        detail::mac_group<false, Row::value>(acc, wv, wh, xv, xh, x, pixel_stride, w, left);
       std::ptrdiff_t none = 0;
-      detail::mac_group<true>(acc, wv, wh, xv, xh, x, pixel_stride, w, none);
+      detail::mac_group<true, Row::value>(acc, wv, wh, xv, xh, x, pixel_stride, w, none);
       x += 4;
-      w += 4 * OB * kLanes;
+      w += 4 * Row::value;
       k %= 4;
     }
   }
-  mac(acc, x, pixel_stride, w, k);
+  mac(acc, x, pixel_stride, w, k, row);
 }
 #endif
 
-// The same for one pixel (GEMV): a single chain of dependent sums per vector would wait for each to finish,
-// so consecutive k go to different partial sums, added up at the end. The sum's order differs from mac's.
+// The sums of one pixel (GEMV, edges): a single chain of dependent sums per vector would wait for each to
+// finish, so consecutive k go to different partial sums, added up at the end. The sum's order differs from
+// mac's.
 template <int OB>
-SINTER_INLINE void mac_row(Tile<OB, 1>& acc, const float* x, const float* w, std::ptrdiff_t k) {
-  constexpr int kChains = OB >= 4 ? 2 : OB >= 2 ? 4 : 8;
-  constexpr int kStep = kChains < 4 ? 4 : kChains;
-  Tile<OB, 1> part[kChains];
-  part[0] = acc;
+struct Chains {
+  static constexpr int kCount = OB >= 4 ? 2 : OB >= 2 ? 4 : 8;
+  Tile<OB, 1> part[kCount];
+};
+
+// Starts at bias[OB * kLanes], or at zero if bias is null.
+template <int OB>
+SINTER_INLINE void chains_bias(Chains<OB>& sums, const float* bias) {
+  tile_bias(sums.part[0], bias);
   SINTER_UNROLL
-  for (int c = 1; c < kChains; c++) tile_bias(part[c], nullptr);
-  for (; k >= kStep; k -= kStep) {
+  for (int c = 1; c < Chains<OB>::kCount; c++) tile_bias(sums.part[c], nullptr);
+}
+template <int OB>
+SINTER_INLINE Tile<OB, 1> chains_sum(Chains<OB>& sums) {
+  if constexpr (Chains<OB>::kCount >= 8) detail::fold<4>(sums.part);
+  if constexpr (Chains<OB>::kCount >= 4) detail::fold<2>(sums.part);
+  detail::fold<1>(sums.part);
+  return sums.part[0];
+}
+
+namespace detail {
+// Four values of k, from chain First on.
+template <int First, class Row, int OB>
+SINTER_INLINE void chains_four(Chains<OB>& sums, const float* x, const float* w) {
+  constexpr int kCount = Chains<OB>::kCount;
 #if defined(SINTER_ISA_NEON)
-    SINTER_UNROLL
-    for (int c = 0; c < kStep; c += 4) {
-      const float32x4_t xv[1] = {vld1q_f32(x + c)};
-      const float* wc = w + c * OB * kLanes;
-      detail::mac_lane<OB, 1, 0>(part[c % kChains], xv, wc);
-      detail::mac_lane<OB, 1, 1>(part[(c + 1) % kChains], xv, wc);
-      detail::mac_lane<OB, 1, 2>(part[(c + 2) % kChains], xv, wc);
-      detail::mac_lane<OB, 1, 3>(part[(c + 3) % kChains], xv, wc);
-    }
+  const float32x4_t xv[1] = {vld1q_f32(x)};
+  mac_lane<OB, 1, 0, Row::value>(sums.part[First % kCount], xv, w);
+  mac_lane<OB, 1, 1, Row::value>(sums.part[(First + 1) % kCount], xv, w);
+  mac_lane<OB, 1, 2, Row::value>(sums.part[(First + 2) % kCount], xv, w);
+  mac_lane<OB, 1, 3, Row::value>(sums.part[(First + 3) % kCount], xv, w);
 #else
-    SINTER_UNROLL
-    for (int c = 0; c < kStep; c++) detail::mac_step(part[c % kChains], x + c, 0, w + c * OB * kLanes);
+  SINTER_UNROLL
+  for (int c = 0; c < 4; c++) mac_step<Row>(sums.part[(First + c) % kCount], x + c, 0, w + c * Row::value);
 #endif
+}
+}  // namespace detail
+
+template <int OB, class Row = RowOf<OB>>
+SINTER_INLINE void mac_chains(Chains<OB>& sums, const float* x, const float* w, std::ptrdiff_t k,
+                              Row = Row()) {
+  constexpr int kCount = Chains<OB>::kCount, kStep = kCount < 4 ? 4 : kCount;
+  for (; k >= kStep; k -= kStep) {
+    detail::chains_four<0, Row>(sums, x, w);
+    if constexpr (kStep == 8) detail::chains_four<4, Row>(sums, x + 4, w + 4 * Row::value);
     x += kStep;
-    w += kStep * OB * kLanes;
+    w += kStep * Row::value;
   }
-  for (; k > 0; k--) {
-    detail::mac_step(part[0], x, 0, w);
-    x++;
-    w += OB * kLanes;
+  if constexpr (kStep == 8) {
+    if (k >= 4) {
+      detail::chains_four<0, Row>(sums, x, w);
+      x += 4;
+      w += 4 * Row::value;
+      k -= 4;
+    }
   }
-  if constexpr (kChains >= 8) detail::fold<4>(part);
-  if constexpr (kChains >= 4) detail::fold<2>(part);
-  detail::fold<1>(part);
-  acc = part[0];
+  if (k > 0) detail::mac_step<Row>(sums.part[0], x, 0, w);
+  if (k > 1) detail::mac_step<Row>(sums.part[1 % kCount], x + 1, 0, w + Row::value);
+  if (k > 2) detail::mac_step<Row>(sums.part[2 % kCount], x + 2, 0, w + 2 * Row::value);
+}
+
+// One pixel's sums that are done by a single run of k.
+template <int OB, class Row = RowOf<OB>>
+SINTER_INLINE void mac_row(Tile<OB, 1>& acc, const float* x, const float* w, std::ptrdiff_t k,
+                           Row row = Row()) {
+  Chains<OB> sums;
+  sums.part[0] = acc;
+  SINTER_UNROLL
+  for (int c = 1; c < Chains<OB>::kCount; c++) tile_bias(sums.part[c], nullptr);
+  mac_chains(sums, x, w, k, row);
+  acc = chains_sum(sums);
 }
 
 // A number as a type, for tiles whose size is a parameter of a lambda: tile(Int<7>(), …).

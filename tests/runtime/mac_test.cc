@@ -104,6 +104,63 @@ void check_row() {
   }
 }
 
+// Panels whose rows lack the last vector's last lanes against whole ones, in lanes that are there.
+template <int OB, int T, int Tail>
+void check_short_rows() {
+  constexpr isa::ShortRow<OB, (Tail < kLanes ? Tail : kLanes)> row;
+  constexpr int kRow = row;
+  for (std::ptrdiff_t k : {1, 2, 3, 4, 5, 8, 11, 16, 19}) {
+    const std::vector<float> x = random_floats((T + 1) * (k + 3), 7),
+                             tight = random_floats(k * kRow + kLanes, 8);
+    std::vector<float> whole(static_cast<size_t>(k * OB * kLanes));
+    for (std::ptrdiff_t i = 0; i < k; i++)
+      std::copy_n(tight.begin() + i * kRow, kRow, whole.begin() + i * OB * kLanes);
+    constexpr int kWords = 5;
+    isa::Tile<OB, T> got[kWords], want[kWords];
+    for (int f = 0; f < kWords; f++) {
+      isa::tile_bias(got[f], nullptr);
+      isa::tile_bias(want[f], nullptr);
+    }
+    isa::mac(got[0], x.data(), k + 3, tight.data(), k, row);
+    isa::mac(want[0], x.data(), k + 3, whole.data(), k);
+    isa::mac_strided(got[1], x.data(), 1, T, tight.data(), k, row);
+    isa::mac_strided(want[1], x.data(), 1, T, whole.data(), k);
+    isa::mac_padded(got[2], x.data(), k + 3, tight.data(), k, row);
+    isa::mac_padded(want[2], x.data(), k + 3, whole.data(), k);
+    isa::mac_few<1>(got[3], x.data(), k + 3, tight.data(), row);
+    isa::mac_few<1>(want[3], x.data(), k + 3, whole.data());
+#if defined(SINTER_ISA_NEON)
+    isa::mac_in_order(got[4], x.data(), k + 3, tight.data(), k, row);
+    isa::mac_in_order(want[4], x.data(), k + 3, whole.data(), k);
+#endif
+    if constexpr (T == 1) {
+      isa::mac_row(got[4], x.data(), tight.data(), k, row);
+      isa::mac_row(want[4], x.data(), whole.data(), k);
+    }
+    for (int f = 0; f < kWords; f++) {
+      for (int t = 0; t < T; t++) {
+        float a[OB * kLanes], b[OB * kLanes];
+        for (int o = 0; o < OB; o++) {
+          isa::store(a + o * kLanes, got[f].a[t][o]);
+          isa::store(b + o * kLanes, want[f].a[t][o]);
+        }
+        for (int l = 0; l < kRow; l++)
+          ASSERT_EQ(a[l], b[l]) << "word " << f << ", " << OB << "x" << T << " k " << k << " lane " << l;
+      }
+    }
+  }
+}
+
+TEST(Mac, ShortRows) {
+  check_short_rows<1, 1, 1>();
+  check_short_rows<1, 5, 3>();
+  check_short_rows<2, 1, 2>();
+  check_short_rows<2, isa::kTileT<2>, 1>();
+  check_short_rows<3, 6, 7>();
+  check_short_rows<4, 1, 3>();
+  check_short_rows<4, isa::kTileT<4>, 9>();
+}
+
 TEST(Mac, Row) {
   check_row<1>();
   check_row<2>();

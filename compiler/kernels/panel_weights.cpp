@@ -1,0 +1,75 @@
+#include "kernels/panel_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "sinter/half.h"
+
+namespace sinter {
+namespace {
+
+bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+bool all_half(const std::vector<float>& v) {
+  return std::all_of(v.begin(), v.end(),
+                     [](float x) { return std::isfinite(x) && same_bits(to_float(to_half(x)), x); });
+}
+bool all_bfloat16(const std::vector<float>& v) {
+  return std::all_of(v.begin(), v.end(),
+                     [](float x) { return std::isfinite(x) && same_bits(to_float(to_bfloat16(x)), x); });
+}
+
+template <class To>
+std::vector<uint16_t> narrowed(const std::vector<float>& v, To to) {
+  std::vector<uint16_t> bits;
+  for (const float x : v) bits.push_back(to(x).bits);
+  return bits;
+}
+
+}  // namespace
+
+PanelWeights::PanelWeights(LayerWriter& w, const Panels& panels, int64_t k_count)
+    : w_(w), panels_(panels), k_count_(k_count) {
+  short_rows_ = w.node.attributes.has("short_rows") && panels.rest > 0 && panels.tail < w.target.lanes;
+  half_vector_ = panels.rest > 0 && w.target.lanes == 16 && panels.tail * 2 <= w.target.lanes;
+}
+
+void PanelWeights::store(const std::string& name, const std::string& comment) {
+  const bool may_widen = w_.node.attributes.has("half_weights");
+  std::vector<uint16_t> bits;
+  if (may_widen && all_half(packed_)) {
+    type_ = "sinter::half";
+    bits = narrowed(packed_, to_half);
+  } else if (may_widen && all_bfloat16(packed_)) {
+    type_ = "sinter::bfloat16";
+    bits = narrowed(packed_, to_bfloat16);
+  }
+  if (widened()) {
+    w_.include("sinter/widen.h");
+    name_ = w_.weights(name, type_, bits.data(), bits.size() * sizeof(uint16_t), comment);
+  } else {
+    // The last row's last vector is read whole.
+    if (short_rows_) packed_.insert(packed_.end(), static_cast<size_t>(w_.target.lanes), 0.0f);
+    name_ = w_.weights(name, packed_, comment);
+  }
+}
+
+void PanelWeights::declare_row() const {
+  if (short_rows_ || half_vector_)
+    w_.out.line("constexpr {}<kVectors, last.value> kRow;", short_rows_ ? "ShortRow" : "WholeRow");
+}
+
+void PanelWeights::emit(const std::string& group, const LayerWriter::Turns& turns) {
+  const std::string weights = group.empty() ? name_ : fmt::format("{} + {} * {}", name_, group, group_size_);
+  if (!widened()) return emit_panels(w_, panels_, k_count_, weights, "0", turns);
+  const int lanes = w_.target.lanes;
+  const int64_t full = k_count_ * panels_.vectors * lanes,
+                last = group_size_ - panels_.full * full;  // floats of the panel that is not full
+  const std::string panel = w_.scratch_of_part("widened", "float", (panels_.full > 0 ? full : last) + lanes);
+  emit_panels(w_, panels_, k_count_, weights, "0", turns, [&](const std::string& at, bool is_full) {
+    return fmt::format("widen({}, {}, {})", at, is_full ? full : last, panel);
+  });
+}
+
+}  // namespace sinter

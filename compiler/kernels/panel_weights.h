@@ -1,0 +1,52 @@
+// The constant weights of a layer that works in panels: how they lie in NAME.weights and reach the tiles.
+//
+// Where at most half of the last panel's last vector has channels, AVX-512 multiplies half of it (mac.h,
+// WholeRow).
+//
+// By default a panel is whole vectors of floats, and the tiles read it where it is. Where the node says so
+// (plan/small_weights.cpp), two things are left out of the file:
+//
+// - with the attribute `short_rows`, the lanes that the last panel's last vector has no channels for: its
+// rows
+//   are shorter then, and tiles are told so (mac.h, ShortRow);
+// - with the attribute `half_weights`, the lower half of floats that are 16-bit floats, all of them: they are
+//   stored in 16 bits, and before a panel's tiles run, the panel is widened into scratch (widen.h).
+#pragma once
+#include "kernels/tiles.h"
+
+namespace sinter {
+
+class PanelWeights {
+ public:
+  PanelWeights(LayerWriter& w, const Panels& panels, int64_t k_count);
+
+  // One group's weights behind those of the groups before: element (k, channel) is at(k, channel).
+  template <class At>
+  void add_group(int64_t channels, At at) {
+    const std::vector<float> one = pack_panels(panels_, w_.target.lanes, channels, k_count_, at, short_rows_);
+    packed_.insert(packed_.end(), one.begin(), one.end());
+    group_size_ = static_cast<int64_t>(one.size());
+  }
+  // Makes the groups the parameter `name`.
+  void store(const std::string& name, const std::string& comment);
+
+  // In the function of a panel, behind kVectors: the line that names the row's floats.
+  void declare_row() const;
+  // Floats from one value of k to the next, as text, and the argument that tells a word of mac.h so.
+  std::string row() const { return short_rows_ ? "kRow" : "kVectors * kLanes"; }
+  std::string row_argument() const { return short_rows_ || half_vector_ ? ", kRow" : ""; }
+  // emit_panels with these weights, those of group `group` (text; empty: there is one).
+  void emit(const std::string& group = "", const LayerWriter::Turns& turns = {"0", ""});
+
+ private:
+  bool widened() const { return type_ != "float"; }
+
+  LayerWriter& w_;
+  Panels panels_;
+  int64_t k_count_, group_size_ = 0;
+  bool short_rows_ = false, half_vector_ = false;
+  std::vector<float> packed_;
+  std::string name_, type_ = "float";
+};
+
+}  // namespace sinter
