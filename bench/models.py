@@ -1,7 +1,7 @@
 """The nets that bench/run.py makes itself: ONNX files with seeded random weights, opset 17, batch 1.
 
-Layers alone (conv3..., pw, dwpw, first, gemv, matmul, attention) and whole nets of the usual sizes, spelled as exporters
-spell them (attention as MatMul, Div, Softmax, MatMul; GELU by Erf).
+Layers alone (conv3..., pw, dwpw, first, gemv, matmul, attention, and attention_heads, where the heads have yet to be moved)
+and whole nets of the usual sizes, spelled as exporters spell them (attention as MatMul, Div, Softmax, MatMul; GELU by Erf).
 `python models.py FOLDER [NAME...]` writes NAME.onnx for each.
 """
 import os
@@ -218,6 +218,13 @@ def attention(n, x):
     return n.scores(x[0], n.node("Transpose", ["k"], perm=[0, 1, 3, 2]), "v", 64)
 
 
+def attention_heads(n, x):
+    """The same as it stands in a net: 12 heads side by side in q, k and v, and a mask to add."""
+    split = lambda name, perm: n.node("Transpose", [n.node("Reshape", [name, n.integers([1, 128, 12, 64])])], perm=perm)
+    y = n.scores(split(x[0], [0, 2, 1, 3]), split("k", [0, 2, 3, 1]), split("v", [0, 2, 1, 3]), 64, "mask")
+    return n.node("Reshape", [n.node("Transpose", [y], perm=[0, 2, 1, 3]), n.integers([1, 128, 768])])
+
+
 MODELS = {
     "conv3": ([1, 64, 56, 56], lambda n, x: n.conv(x, 64, 3)[0]),
     "conv3_28": ([1, 128, 28, 28], lambda n, x: n.conv(x, 128, 3)[0]),
@@ -230,6 +237,7 @@ MODELS = {
     "gemv": ([1, 1024], lambda n, x: n.linear(x[0], 1024, 1024)),
     "matmul": ([128, 768], lambda n, x: n.linear(x[0], 768, 768)),
     "attention": ([1, 12, 128, 64], attention),
+    "attention_heads": ([1, 128, 768], attention_heads),
     "squeezenet11": ([1, 3, 227, 227], squeezenet11),
     "mobilenetv2": ([1, 3, 224, 224], mobilenetv2),
     "mobilenetv3_small": ([1, 3, 224, 224], mobilenetv3_small),
@@ -241,7 +249,11 @@ MODELS = {
 }
 
 # Further inputs: name and shape; those of bert are token numbers and a mask, int64.
-MORE_INPUTS = {"attention": [("k", [1, 12, 128, 64]), ("v", [1, 12, 128, 64])], "bert": [("attention_mask", [1, 128])]}
+MORE_INPUTS = {
+    "attention": [("k", [1, 12, 128, 64]), ("v", [1, 12, 128, 64])],
+    "attention_heads": [("k", [1, 128, 768]), ("v", [1, 128, 768]), ("mask", [1, 1, 1, 128])],
+    "bert": [("attention_mask", [1, 128])],
+}
 
 
 def make(name):

@@ -2,11 +2,14 @@
 //
 // For each head of keys, K is packed transposed into panels of keys and V into panels of elements, once for
 // all queries of all heads that share them; both products are the register tiles of mac.h. A tile of queries
-// walks over the keys in blocks: scores of a block go to scratch, mask and softmax are done there row by row
-// with a running maximum and sum, and the block's part of the result is added to what the earlier ones gave,
-// scaled down to the new maximum. Where all keys fit one block the result is stored at once. Blocks that
-// causality or a window exclude for the whole tile are not visited. A single query (decoding) reads K and V
-// as they lie.
+// walks over the keys in blocks: scores of a block go to scratch, softmax is done there row by row with a
+// running maximum and sum, and the block's part of the result is added to what the earlier ones gave, scaled
+// down to the new maximum. Where all keys fit one block the result is stored at once. Blocks that causality
+// or a window exclude for the whole tile are not visited. A single query (decoding) reads K and V as they
+// lie.
+//
+// A mask that all queries share joins the scores as they are stored, and their maximum is taken there too.
+// What differs from query to query is a pass of its own over each row.
 #include "kernels/attention.h"
 
 #include <algorithm>
@@ -34,31 +37,54 @@ bool accepts(const Node& n, const Target&) {
 }
 bool accepts_plain(const Node& n, const Target&) { return is_attention(n); }
 
+// What joins the scores: nothing, the same for every query, or something of its own for each.
+enum class Masking { kNone, kShared, kRows };
+
+Masking masking_of(const Node& n, const AttentionForm& f, int lanes) {
+  const Value* mask = n.input(kMask);
+  const bool has_rows = mask && mask->type.shape.size() > 1 && !mask->type.shape.end()[-2].is(1);
+  if (f.causal || f.left >= 0 || f.right >= 0 || f.q_length.is(1) || has_rows) return Masking::kRows;
+  const bool whole = f.total.is_static() && f.total.value() % lanes == 0 && !n.input(kValidKeys);
+  return mask || !whole ? Masking::kShared : Masking::kNone;
+}
+
 class Writer {
  public:
   explicit Writer(LayerWriter& w) : w_(w), f_(attention_form(w.node)) {}
   void write();
 
  private:
+  void cut();
   void own_scratch();
   void pack();
   void tile();
+  void for_panels_of_keys(const std::string& word, const std::string& from, const std::string& n);
+  void shared_mask();
   void scores();
   void masked();
   void join();
   void weigh(bool single);
   void finish();
+  void for_unrolled_rows(const std::string& line) {
+    w_.out.line("SINTER_UNROLL");
+    for_rows(line);
+  }
   void for_rows(const std::string& line) { w_.out.line("for (int t = 0; t < kRows; ++t) {}", line); }
+  std::string inverse_sum() const {
+    return f_.masked_rows_are_zero ? "state[t].sum > 0.0f ? 1.0f / state[t].sum : state[t].sum"
+                                   : "1.0f / state[t].sum";
+  }
   std::string out_row() const { return fmt::format("{} + (i + t) * {}", t_.y.at("b", "h"), t_.y.position); }
 
   LayerWriter& w_;
   AttentionForm f_;
   AttentionTensors t_;
   bool single_query_ = false, single_block_ = false;
-  int vectors_ = 1, rows_ = 1;
-  int64_t width_ = 1, block_ = 1, capacity_ = 1, padded_ = 1;
-  Panels panels_;  // of the elements of V
-  std::string scores_, packed_k_, packed_v_, result_;
+  Masking masking_ = Masking::kNone;
+  int rows_ = 1;
+  int64_t block_ = 1, capacity_ = 1, padded_ = 1;
+  Panels keys_, panels_;  // of keys, and of the elements of V
+  std::string mask_, scores_, packed_k_, packed_v_, result_;
 };
 
 void Writer::write() {
@@ -69,24 +95,7 @@ void Writer::write() {
                          f_.q_length.text(), f_.total.text(), f_.head.text(),
                          w_.node.input(kMask) ? ", mask" : "", f_.causal ? ", causal" : ""));
   t_ = emit_attention_start(w_, f_);
-  const Target& target = w_.target;
-  single_query_ = f_.q_length.is(1);
-  const int64_t total = std::max<int64_t>(f_.total.hi(), 1), lanes = target.lanes;
-  vectors_ = static_cast<int>(std::min<int64_t>(target.max_vectors, (total + lanes - 1) / lanes));
-  rows_ = single_query_ ? 1 : target.tile(vectors_);
-  width_ = vectors_ * lanes;
-  capacity_ = (total + width_ - 1) / width_ * width_;
-  block_ = capacity_ <= 384 + width_ ? capacity_ : 256 / width_ * width_;
-  single_block_ = block_ == capacity_;
-  const int64_t v_head = f_.v_head.value();
-  padded_ = (v_head + lanes - 1) / lanes * lanes;
-  panels_.vectors = static_cast<int>(std::min<int64_t>(vectors_, padded_ / lanes));
-  if (single_query_) panels_.vectors = static_cast<int>(std::min<int64_t>(4, padded_ / lanes));
-  panels_.full = v_head / (panels_.vectors * lanes);
-  if (const int64_t left = v_head - panels_.full * panels_.vectors * lanes; left > 0) {
-    panels_.rest = static_cast<int>((left + lanes - 1) / lanes);
-    panels_.tail = static_cast<int>(left - (panels_.rest - 1) * lanes);
-  }
+  cut();
   // Parts are sequences, else heads, else (with a single head) queries.
   const bool by_batch = !f_.batch.is(1), by_heads = !by_batch && (!f_.kv_heads.is(1) || single_query_);
   const bool outside = by_batch || by_heads;
@@ -98,6 +107,7 @@ void Writer::write() {
     packed_k_ = w_.scratch_of_part("packed_k", "float", capacity_ * f_.head.value());
     packed_v_ = w_.scratch_of_part("packed_v", "float", capacity_ * padded_);
   }
+  if (masking_ == Masking::kShared) mask_ = w_.scratch_of_part("mask", "float", capacity_);
   w_.out.line("for (std::int64_t b = {}; b < {}; ++b) {{", batch.first, batch.end);
   emit_attention_keys(w_, f_);
   w_.out.line("for (std::int64_t c = {}; c < {}; ++c) {{  // heads of keys", heads.first, heads.end);
@@ -114,6 +124,7 @@ void Writer::write() {
                 group.value());
   }
   w_.out.line("const float* const q = {};", t_.q.at("b", "h"));
+  if (masking_ == Masking::kShared) shared_mask();
   if (!outside) {
     queries = w_.open_parts(w_.threads > 1 ? w_.dim(tile_count(f_.q_length, rows_)) : "1");
     own_scratch();
@@ -129,6 +140,37 @@ void Writer::write() {
   if (w_.node.input(kValidKeys)) w_.out.line("return 0;");
 }
 
+namespace {
+// `count` vectors of `lanes` lanes as panels of at most `vectors`.
+Panels cut_into(int64_t count, int vectors, int lanes) {
+  Panels p;
+  p.vectors = static_cast<int>(std::min<int64_t>(vectors, (count + lanes - 1) / lanes));
+  p.full = count / (p.vectors * lanes);
+  if (const int64_t left = count - p.full * p.vectors * lanes; left > 0) {
+    p.rest = static_cast<int>((left + lanes - 1) / lanes);
+    p.tail = static_cast<int>(left - (p.rest - 1) * lanes);
+  }
+  return p;
+}
+}  // namespace
+
+// Panels, tiles and blocks.
+void Writer::cut() {
+  const Target& target = w_.target;
+  const int lanes = target.lanes;
+  single_query_ = f_.q_length.is(1);
+  masking_ = masking_of(w_.node, f_, lanes);
+  const int64_t total = std::max<int64_t>(f_.total.hi(), 1), v_head = f_.v_head.value();
+  keys_ = cut_into(total, target.max_vectors, lanes);
+  rows_ = single_query_ ? 1 : target.tile(keys_.vectors);
+  capacity_ = (total + lanes - 1) / lanes * lanes;
+  const int64_t width = keys_.vectors * lanes;
+  block_ = capacity_ <= 384 + width ? capacity_ : 256 / width * width;
+  single_block_ = block_ == capacity_;
+  padded_ = (v_head + lanes - 1) / lanes * lanes;
+  panels_ = cut_into(v_head, single_query_ ? std::min(4, target.max_vectors) : keys_.vectors, lanes);
+}
+
 // What each part needs for itself.
 void Writer::own_scratch() {
   scores_ = w_.scratch_of_part("scores", "float", rows_ * block_);
@@ -137,12 +179,13 @@ void Writer::own_scratch() {
 
 void Writer::pack() {
   w_.include("sinter/pack.h");
-  const std::string width = std::to_string(width_);
-  w_.out.line("for (std::int64_t j = 0; j < keys; j += {}) {{", width);
-  w_.out.line(
-      "pack_panel<{}>(k + j * {}, 1, {}, {}, sinter::min_of(std::int64_t{{{}}}, keys - j), {} + j * {});",
-      vectors_, t_.k.position, t_.k.position, f_.head.value(), width, packed_k_, f_.head.value());
-  w_.out.line("}}");
+  w_.out.line("const auto pack_keys = [&](auto vectors, std::int64_t j) {{");
+  w_.out.line("constexpr int kVectors = vectors.value;");
+  w_.out.line("const std::int64_t count = sinter::min_of(std::int64_t{{kVectors * kLanes}}, keys - j);");
+  w_.out.line("pack_panel<kVectors>(k + j * {0}, 1, {0}, {1}, count, {2} + j * {1});", t_.k.position,
+              f_.head.value(), packed_k_);
+  w_.out.put("};");
+  for_panels_of_keys("pack_keys", "0", "keys");
   w_.out.line("{{");
   w_.out.line("const auto panel = [&](auto vectors, auto last, std::int64_t e, float* to) {{");
   w_.out.line("constexpr int kVectors = vectors.value;");
@@ -153,12 +196,33 @@ void Writer::pack() {
   w_.out.line("}}");
 }
 
+// Calls `word` for each panel of keys [from, from + n), with the first key's place behind `from`.
+void Writer::for_panels_of_keys(const std::string& word, const std::string& from, const std::string& n) {
+  const int64_t width = keys_.vectors * w_.target.lanes;
+  w_.out.line("{{");
+  w_.out.line("std::int64_t j = 0;");
+  if (keys_.full > 0) {
+    const std::string end = keys_.rest == 0 ? n
+                                            : fmt::format("sinter::min_of({}, std::int64_t{{{}}} - {})", n,
+                                                          keys_.full * width, from);
+    w_.out.line("for (; j < {}; j += {}) {}(Int<{}>(), j);", end, width, word, keys_.vectors);
+  }
+  if (keys_.rest > 0) w_.out.line("if (j < {}) {}(Int<{}>(), j);", n, word, keys_.rest);
+  w_.out.line("}}");
+}
+
+// What joins the scores of each query of this head.
+void Writer::shared_mask() {
+  const Value* mask = w_.node.input(kMask);
+  w_.out.line("shared_mask({}, keys, {}, {});",
+              mask ? mask_row(w_, f_, "0") : "static_cast<const float*>(nullptr)", capacity_, mask_);
+}
+
 // The function that does `rows` queries from i.
 void Writer::tile() {
   w_.out.line("const auto tile = [&](auto rows, std::int64_t i) __attribute__((always_inline)) {{");
   w_.out.line("constexpr int kRows = rows.value;");
-  w_.out.line("float top[kRows], sum[kRows], factor[kRows];");
-  for_rows("top[t] = -3.402823466e+38f, sum[t] = 0.0f;");
+  w_.out.line("SoftmaxRow state[kRows];");
   const std::string first = first_key(f_, "i"), last = last_key(f_, "(i + kRows - 1)");
   if (single_block_) {
     w_.out.line("constexpr std::int64_t from = 0;");
@@ -193,17 +257,20 @@ void Writer::tile() {
   w_.out.put("};");
 }
 
+// The scores, in units of ln 2, and the greatest of each row.
 void Writer::scores() {
+  const double scale = static_cast<double>(static_cast<float>(f_.scale)), log2_e = 1.4426950408889634;
   const auto score = [&](const std::string& sum, bool vector) {
-    const auto wide = [&](const std::string& number) {
-      return vector ? fmt::format("splat({})", number) : number;
+    const auto wide = [&](double number) {
+      return vector ? fmt::format("splat({})", float_literal(number)) : float_literal(number);
     };
-    const std::string scaled = fmt::format(
-        "mul({}, {})", sum, wide(float_literal(static_cast<double>(static_cast<float>(f_.scale)))));
-    if (f_.softcap == 0) return scaled;
-    const std::string cap = wide(float_literal(static_cast<double>(f_.softcap)));
-    return fmt::format("mul(tanh(div({}, {})), {})", scaled, cap, cap);
+    if (f_.softcap == 0) return fmt::format("mul({}, {})", sum, wide(scale * log2_e));
+    const double cap = static_cast<double>(f_.softcap);
+    return fmt::format("mul(tanh(div(mul({}, {}), {})), {})", sum, wide(scale), wide(cap),
+                       wide(cap * log2_e));
   };
+  w_.out.line("f32v greatest[kRows];");
+  for_unrolled_rows("greatest[t] = splat(state[t].top);");
   if (single_query_) {
     w_.out.line("for (std::int64_t j = 0; j < n; ++j) {{");
     w_.out.line("const float product = dot(q, k + (from + j) * {}, {});", t_.k.position, f_.head.value());
@@ -211,49 +278,55 @@ void Writer::scores() {
     w_.out.line("}}");
     return;
   }
-  w_.out.line("for (std::int64_t j = 0; j < n; j += {}) {{", width_);
-  w_.out.line("Tile<{}, kRows> product;", vectors_);
+  w_.out.line("const auto scores_of = [&](auto vectors, std::int64_t j) __attribute__((always_inline)) {{");
+  w_.out.line("constexpr int kVectors = vectors.value;");
+  w_.out.line("Tile<kVectors, kRows> product;");
   w_.out.line("tile_bias(product, nullptr);");
-  w_.out.line("mac(product, q + i * {0}, {0}, {1} + (from + j) * {2}, {2});", t_.q.position, packed_k_,
-              f_.head.value());
+  w_.out.line("{0}(product, q + i * {1}, {1}, {2} + (from + j) * {3}, {3});", mac_word(w_.target),
+              t_.q.position, packed_k_, f_.head.value());
   w_.out.line("SINTER_UNROLL");
   w_.out.line("for (int t = 0; t < kRows; ++t) {{");
   w_.out.line("SINTER_UNROLL");
-  w_.out.line("for (int o = 0; o < {}; ++o) store({} + t * {} + j + o * kLanes, {});", vectors_, scores_,
-              block_, score("product.a[t][o]", true));
+  w_.out.line("for (int o = 0; o < kVectors; ++o) {{");
+  const std::string joined = fmt::format("load({} + from + j + o * kLanes)", mask_);
+  std::string value = score("product.a[t][o]", true);
+  if (masking_ == Masking::kShared && f_.softcap == 0)
+    value = fmt::format("fma(product.a[t][o], splat({}), {})", float_literal(scale * log2_e), joined);
+  else if (masking_ == Masking::kShared)
+    value = fmt::format("add({}, {})", value, joined);
+  w_.out.line("const f32v score = {};", value);
+  w_.out.line("store({} + t * {} + j + o * kLanes, score);", scores_, block_);
+  if (masking_ != Masking::kRows) w_.out.line("greatest[t] = max(greatest[t], score);");
   w_.out.line("}}");
   w_.out.line("}}");
+  w_.out.put("};");
+  for_panels_of_keys("scores_of", "from", "n");
 }
 
-// The mask joins the scores, and what must not take part becomes -inf, up to whole vectors.
+// What differs from query to query: the mask joins the scores, and what must not take part becomes -inf, up
+// to whole vectors.
 void Writer::masked() {
-  const Value* mask = w_.node.input(kMask);
+  if (masking_ != Masking::kRows) return;
   w_.out.line("for (int t = 0; t < kRows; ++t) {{");
   w_.out.line("float* const row = {} + t * {};", scores_, block_);
-  if (mask && mask->type.dtype == DType::kBool) {
-    w_.out.line("const bool* const allowed = {} + from;", mask_row(w_, f_, "(i + t)"));
-    w_.out.line("for (std::int64_t j = 0; j < n; ++j) row[j] = allowed[j] ? row[j] : -__builtin_inff();");
-  } else if (mask) {
-    w_.out.line("const float* const added = {} + from;", mask_row(w_, f_, "(i + t)"));
-    w_.out.line("std::int64_t j = 0;");
-    w_.out.line("for (; j + kLanes <= n; j += kLanes) store(row + j, add(load(row + j), load(added + j)));");
-    w_.out.line("for (; j < n; ++j) row[j] += added[j];");
-  }
+  if (w_.node.input(kMask)) w_.out.line("add_mask(row, {} + from, n);", mask_row(w_, f_, "(i + t)"));
   const std::string first = first_key(f_, "(i + t)"), last = last_key(f_, "(i + t)");
   w_.out.line("exclude(row, n, {}, {});", first.empty() ? "0" : fmt::format("{} - from", first),
               last.empty() ? "n" : fmt::format("sinter::min_of(n, {} - from)", last));
+  w_.out.line("greatest[t] = greatest_scores(greatest[t], row, n);");
+  w_.out.line("}}");
 }
 
+// All maxima first: they are chains of dependent steps, which so run beside one another.
 void Writer::join() {
-  w_.out.line("factor[t] = join_scores(row, n, top[t], sum[t]);");
-  w_.out.line("}}");
+  for_unrolled_rows("raise_top(state[t], greatest[t]);");
+  for_rows(fmt::format("join_scores(state[t], {} + t * {}, n);", scores_, block_));
 }
 
 // The block's weights times V: into `result`, or, where it is the only block, finished.
 void Writer::weigh(bool single) {
   if (single) {
-    for_rows(f_.masked_rows_are_zero ? "factor[t] = sum[t] > 0.0f ? 1.0f / sum[t] : sum[t];"
-                                     : "factor[t] = 1.0f / sum[t];");
+    for_rows(fmt::format("state[t].factor = {};", inverse_sum()));
   }
   const bool packed = !single_query_;
   w_.out.line(
@@ -269,12 +342,13 @@ void Writer::weigh(bool single) {
     w_.out.line("SINTER_UNROLL");
     w_.out.line(
         "for (int o = 0; o < kVectors; ++o) sums.a[t][o] = mul(load({} + t * {} + e + o * kLanes), "
-        "splat(factor[t]));",
+        "splat(state[t].factor));",
         result_, padded_);
     w_.out.line("}}");
   }
   if (packed)
-    w_.out.line("mac(sums, {}, {}, values + from * kVectors * kLanes, n);", scores_, block_);
+    w_.out.line("{}(sums, {}, {}, values + from * kVectors * kLanes, n);", mac_word(w_.target), scores_,
+                block_);
   else
     w_.out.line("add_rows(sums, {}, values + from * {}, {}, n, lanes.value);", scores_, t_.v.position,
                 t_.v.position);
@@ -284,7 +358,7 @@ void Writer::weigh(bool single) {
   w_.out.line("for (int o = 0; o < kVectors; ++o) {{");
   if (single)
     w_.out.line(
-        "store_lanes({} + e + o * kLanes, mul(sums.a[t][o], splat(factor[t])), o == kVectors - 1 ? "
+        "store_lanes({} + e + o * kLanes, mul(sums.a[t][o], splat(state[t].factor)), o == kVectors - 1 ? "
         "lanes.value : kLanes);",
         out_row());
   else
@@ -303,8 +377,7 @@ void Writer::weigh(bool single) {
 
 void Writer::finish() {
   w_.out.line("for (int t = 0; t < kRows; ++t) {{");
-  w_.out.line("const float scale = {};",
-              f_.masked_rows_are_zero ? "sum[t] > 0.0f ? 1.0f / sum[t] : sum[t]" : "1.0f / sum[t]");
+  w_.out.line("const float scale = {};", inverse_sum());
   w_.out.line("float* const to = {};", out_row());
   w_.out.line("const float* const row = {} + t * {};", result_, padded_);
   w_.out.line("std::int64_t e = 0;");

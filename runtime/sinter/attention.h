@@ -1,6 +1,8 @@
 // The softmax of attention, taken block by block of keys: a row of scores keeps its greatest one and the sum
-// of exp(score - greatest) so far; when a later block raises the maximum, what was summed before is scaled
-// down.
+// of its weights so far; when a later block raises the maximum, what was summed before is scaled down.
+//
+// Scores are in units of ln 2, so that a weight is a power of 2: whoever stores them multiplies by kLog2E,
+// together with the scale that is there anyway; to masks it is done here.
 #ifndef SINTER_ATTENTION_H_
 #define SINTER_ATTENTION_H_
 #ifndef SINTER_ISA
@@ -12,6 +14,36 @@
 
 namespace sinter::SINTER_ISA {
 
+constexpr float kLog2E = 1.442695041f;
+
+// A mask's values as scores. Some models write the lowest float for "not this one": it stays finite.
+SINTER_INLINE f32v mask_scores(f32v mask) {
+  const f32v scaled = mul(mask, splat(kLog2E));
+  return select(lt(abs(scaled), splat(__builtin_inff())), scaled, mask);
+}
+
+// What joins the scores of every query alike: the mask's n values (null: none), then -inf up to `end`, a
+// number of whole vectors.
+SINTER_INLINE void shared_mask(const float* mask, std::ptrdiff_t n, std::ptrdiff_t end, float* to) {
+  std::ptrdiff_t j = 0;
+  for (; j + kLanes <= n; j += kLanes) store(to + j, mask == nullptr ? zero() : mask_scores(load(mask + j)));
+  for (std::ptrdiff_t rest = j; rest < end; rest += kLanes) store(to + rest, splat(-__builtin_inff()));
+  if (j < n) store_n(to + j, mask == nullptr ? zero() : mask_scores(load_n(mask + j, n - j)), n - j);
+}
+SINTER_INLINE void shared_mask(const bool* mask, std::ptrdiff_t n, std::ptrdiff_t end, float* to) {
+  for (std::ptrdiff_t j = 0; j < end; j++) to[j] = j < n && mask[j] ? 0.0f : -__builtin_inff();
+}
+
+// A mask's row joins n scores.
+SINTER_INLINE void add_mask(float* scores, const float* mask, std::ptrdiff_t n) {
+  std::ptrdiff_t j = 0;
+  for (; j + kLanes <= n; j += kLanes) store(scores + j, add(load(scores + j), mask_scores(load(mask + j))));
+  if (j < n) store_n(scores + j, add(load_n(scores + j, n - j), mask_scores(load_n(mask + j, n - j))), n - j);
+}
+SINTER_INLINE void add_mask(float* scores, const bool* mask, std::ptrdiff_t n) {
+  for (std::ptrdiff_t j = 0; j < n; j++) scores[j] = mask[j] ? scores[j] : -__builtin_inff();
+}
+
 // Scores [0, first) and [last, n rounded up to whole vectors) take no part.
 SINTER_INLINE void exclude(float* scores, std::ptrdiff_t n, std::ptrdiff_t first, std::ptrdiff_t last) {
   const float none = -__builtin_inff();
@@ -20,23 +52,46 @@ SINTER_INLINE void exclude(float* scores, std::ptrdiff_t n, std::ptrdiff_t first
   for (std::ptrdiff_t j = last < 0 ? 0 : last; j < end; j++) scores[j] = none;
 }
 
-// scores[j] becomes exp(scores[j] - top), top the greatest of all blocks up to this one, and joins `sum`. top
-// starts at the lowest float, so that a row of nothing but -inf sums to 0. Returns the factor for what the
-// earlier blocks gave. n is rounded up to whole vectors: what lies there must be -inf.
-SINTER_INLINE float join_scores(float* scores, std::ptrdiff_t n, float& top, float& sum) {
-  f32v greatest = splat(top);
-  for (std::ptrdiff_t j = 0; j < n; j += kLanes) greatest = max_nan(greatest, load(scores + j));
-  const float now = hmax(greatest);
+// The greatest score in each lane, NaNs apart: they make weights of NaN. n is rounded up to whole vectors
+// here and below; what lies there must be -inf.
+SINTER_INLINE f32v greatest_scores(f32v greatest, const float* scores, std::ptrdiff_t n) {
+  for (std::ptrdiff_t j = 0; j < n; j += kLanes) greatest = max(greatest, load(scores + j));
+  return greatest;
+}
+
+// scores[j] becomes 2^(scores[j] - top). Returns the sum of these.
+SINTER_INLINE float weights_of(float* scores, std::ptrdiff_t n, float top) {
   f32v total = zero();
-  for (std::ptrdiff_t j = 0; j < n; j += kLanes) {
-    const f32v e = exp_nonpos(sub(load(scores + j), splat(now)));
+  std::ptrdiff_t j = 0;
+  for (; j + 3 * kLanes < n; j += 4 * kLanes) {
+    f32v e[4];
+    SINTER_UNROLL
+    for (int u = 0; u < 4; u++) e[u] = exp2_nonpos(sub(load(scores + j + u * kLanes), splat(top)));
+    SINTER_UNROLL
+    for (int u = 0; u < 4; u++) store(scores + j + u * kLanes, e[u]);
+    total = add(total, add(add(e[0], e[1]), add(e[2], e[3])));
+  }
+  for (; j < n; j += kLanes) {
+    const f32v e = exp2_nonpos(sub(load(scores + j), splat(top)));
     store(scores + j, e);
     total = add(total, e);
   }
-  const float factor = exp_nonpos(sub(top, now));
-  sum = fma(sum, factor, hsum(total));
-  top = now;
-  return factor;
+  return hsum(total);
+}
+
+// A row's state, from block to block. `top` starts at the lowest float, so that a row of nothing but -inf
+// sums to 0. `factor` is what the results of earlier blocks are to be multiplied by.
+struct SoftmaxRow {
+  float top = -3.402823466e+38f, sum = 0.0f, factor = 0.0f;
+};
+// The maximum of `greatest`, which is at least row.top, becomes the row's.
+SINTER_INLINE void raise_top(SoftmaxRow& row, f32v greatest) {
+  const float top = hmax(greatest);
+  row.factor = exp2_nonpos(sub(row.top, top));
+  row.top = top;
+}
+SINTER_INLINE void join_scores(SoftmaxRow& row, float* scores, std::ptrdiff_t n) {
+  row.sum = fma(row.sum, row.factor, weights_of(scores, n, row.top));
 }
 
 // a . b over n elements.

@@ -164,6 +164,21 @@ SINTER_INLINE i32v shift_right(i32v a) {
 }
 
 namespace detail {
+// x - floor(x), 0 for infinities; a * 2^floor(x). Both for exp2_nonpos.
+SINTER_INLINE f32v above_floor(f32v x) {
+  return (f32v)_mm512_maskz_reduce_ps(0xffff, ps(x), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+SINTER_INLINE f32v times_power_of_2(f32v a, f32v x) {
+  return (f32v)_mm512_maskz_scalef_ps(0xffff, ps(a), ps(x));
+}
+SINTER_INLINE float above_floor(float x) {
+  return _mm_cvtss_f32(
+      _mm_reduce_ss(_mm_set_ss(x), _mm_set_ss(x), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC));
+}
+SINTER_INLINE float times_power_of_2(float a, float x) {
+  return _mm_cvtss_f32(_mm_scalef_ss(_mm_set_ss(a), _mm_set_ss(x)));
+}
+
 // The vector with its lanes in another order: halves swapped, quarters of a half, pairs of a quarter,
 // neighbours.
 template <int Distance>

@@ -93,6 +93,7 @@ double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 TEST(Math, Exp) {
   CHECK_MATH("exp", isa::exp(x), std::exp(x), -kInf, kInf, 2);
   CHECK_MATH("exp_nonpos", isa::exp_nonpos(x), std::exp(x), -kInf, 0.0f, 2, kSmallestNormal);
+  CHECK_MATH("exp2_nonpos", isa::exp2_nonpos(x), std::exp2(x), -kInf, 0.0f, 3, kSmallestNormal);
   CHECK_MATH("expm1_nonpos", isa::expm1_nonpos(x), std::expm1(x), -kInf, 0.0f, 3);
 }
 TEST(Math, Log) {
@@ -159,6 +160,9 @@ TEST(Math, SpecialValues) {
       {"exp(-0)", isa::exp(-0.0f), 1},
       {"exp_nonpos(-inf)", isa::exp_nonpos(-kInf), 0},
       {"exp_nonpos(0)", isa::exp_nonpos(0.0f), 1},
+      {"exp2_nonpos(-inf)", isa::exp2_nonpos(-kInf), 0},
+      {"exp2_nonpos(0)", isa::exp2_nonpos(0.0f), 1},
+      {"exp2_nonpos(-3)", isa::exp2_nonpos(-3.0f), 0.125f},
       {"expm1_nonpos(-inf)", isa::expm1_nonpos(-kInf), -1},
       {"log(0)", isa::log(0.0f), -kInf},
       {"log(-0)", isa::log(-0.0f), -kInf},
