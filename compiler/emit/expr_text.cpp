@@ -147,6 +147,66 @@ bool has_vector_text(const Expr& e) {
 
 namespace {
 
+// The integers of a type, clamped to integers: no cast back to it changes them.
+bool is_bounded_integer(const Expr& cast) {
+  const Expr& x = *cast.args[0];
+  if (x.kind != Expr::Kind::kCall || std::string_view(x.fn->name) != "clamp") return false;
+  const Expr& inner = *x.args[0];
+  if (inner.kind != Expr::Kind::kCast || inner.dtype != DType::kF32 || inner.args[0]->dtype != cast.dtype)
+    return false;
+  const auto all = range_of(cast.dtype);
+  for (const size_t i : {1, 2}) {
+    const Expr& bound = *x.args[i];
+    if (bound.kind != Expr::Kind::kConstant || bound.real != std::nearbyint(bound.real)) return false;
+    if (!all || bound.real < static_cast<double>(all->first) || bound.real > static_cast<double>(all->second))
+      return false;
+  }
+  return true;
+}
+
+struct Steps {
+  float scale, inverse, zero, low, high;
+};
+
+// Whether the mended quotient of runtime/sinter/lanes.h rounds as the division does. Both grow with x and are
+// off by less than an ULP, so that only the floats next to where the rounded value changes can tell.
+bool same_as_division(const Steps& q, int first, int last) {
+  const auto check = [&](float x) {
+    const float quotient = x * q.inverse;
+    const float mended = std::fma(std::fma(-quotient, q.scale, x), q.inverse, quotient);
+    return std::nearbyint(mended) == std::nearbyint(x / q.scale);
+  };
+  for (int n = first; n <= last; ++n) {
+    float x = static_cast<float>((n + 0.5) * static_cast<double>(q.scale));
+    for (int i = 0; i < 8; ++i) x = std::nextafter(x, -INFINITY);
+    for (int i = 0; i < 17; ++i, x = std::nextafter(x, INFINITY))
+      if (!check(x)) return false;
+  }
+  return std::nearbyint(q.low / q.scale) == static_cast<float>(first) &&
+         std::nearbyint(q.high / q.scale) == static_cast<float>(last);
+}
+
+// For a cast to 8 bits of a call of `quantize` with constants.
+std::optional<Steps> quantize_steps(const Expr& cast) {
+  const Expr& x = *cast.args[0];
+  if (cast.dtype != DType::kI8 && cast.dtype != DType::kU8) return std::nullopt;
+  if (x.kind != Expr::Kind::kCall || std::string_view(x.fn->name) != "quantize") return std::nullopt;
+  for (const size_t i : {1, 2})
+    if (x.args[i]->kind != Expr::Kind::kConstant) return std::nullopt;
+  Steps q{};
+  q.scale = static_cast<float>(x.args[1]->real);
+  q.zero = static_cast<float>(x.args[2]->real);
+  if (!(q.scale > 1e-30f && q.scale < 1e30f) || q.zero != std::nearbyint(q.zero) || std::abs(q.zero) > 255)
+    return std::nullopt;
+  const Range all = *range_of(cast.dtype);
+  const int first = static_cast<int>(all.first) - static_cast<int>(q.zero),
+            last = static_cast<int>(all.second) - static_cast<int>(q.zero);
+  q.inverse = 1 / q.scale;
+  q.low = static_cast<float>((first - 0.25) * static_cast<double>(q.scale));
+  q.high = static_cast<float>((last + 0.25) * static_cast<double>(q.scale));
+  return same_as_division(q, first, last) ? std::optional(q) : std::nullopt;
+}
+
 struct Writer {
   TextMode mode;
   const std::function<std::string(int)>& operand;
@@ -206,8 +266,13 @@ struct Writer {
 
   std::string lane_cast(const Expr& e) {
     const Expr& x = *e.args[0];
+    if (const auto q = quantize_steps(e))
+      return fmt::format("quantized<{}>({}, {{{}, {}, {}, {}, {}}})", cpp_name(e.dtype), text(*x.args[0]),
+                         float_literal(q->scale), float_literal(q->inverse), float_literal(q->zero),
+                         float_literal(q->low), float_literal(q->high));
     const std::string v = text(x);
     if (x.kind == Expr::Kind::kAccumulator) return "to_float(" + v + ")";
+    if (is_bounded_integer(e)) return v;
     return x.dtype == DType::kF32 ? fmt::format("saturated<{}>({})", cpp_name(e.dtype), v) : v;
   }
 

@@ -72,7 +72,12 @@ bool is_call(const Expr& e, std::initializer_list<std::string_view> names) {
 
 // float32 all through, with functions that have a vector form; comparisons only as the condition of a select.
 bool runs_in_vectors(const Expr& e) {
-  if (e.kind == Expr::Kind::kCast || e.dtype != DType::kF32) return false;
+  if (e.dtype != DType::kF32) return false;
+  if (e.kind == Expr::Kind::kCast) {  // floats rounded to small integers stay in lanes of floats
+    const Expr& q = *e.args[0];
+    return q.kind == Expr::Kind::kCast && (q.dtype == DType::kI8 || q.dtype == DType::kU8) &&
+           runs_in_vectors(*q.args[0]);
+  }
   if (e.kind != Expr::Kind::kCall) return true;
   size_t first = 0;
   if (is_call(e, {"select"})) {
@@ -174,11 +179,16 @@ bool grow_epilogue(Graph& g, Order& order, Node* anchor, const FusionLimits& lim
   for (size_t i = f.base; i < anchor->inputs.size(); ++i) f.operands.push_back(anchor->inputs[i]);
   ExprPtr expr = anchor->epilogue ? anchor->epilogue : Expr::accumulator(anchor->outputs[0]->type.dtype);
   std::vector<Node*> swallowed;
+  // Behind what is committed: nodes whose result is no vector of floats, as the integers between
+  // QuantizeLinear and DequantizeLinear; they are swallowed if floats come again.
+  Fusion ahead = f;
+  ExprPtr ahead_expr = expr;
+  std::vector<Node*> ahead_nodes;
   for (Value* v = anchor->outputs[0];;) {
     const std::vector<Node*> region = closed_region(g, order, v);
     if (region.empty()) break;
-    Fusion next = f;
-    next.inside = {{v, expr}};
+    Fusion next = ahead;
+    next.inside = {{v, ahead_expr}};
     ExprPtr e;
     for (const Node* n : region) {
       e = simplified(next.of(*n), exact);
@@ -188,11 +198,15 @@ bool grow_epilogue(Graph& g, Order& order, Node* anchor, const FusionLimits& lim
     if (next.operands.size() > limits.operands || node_count(*e) > limits.expr_nodes) break;
     if (!shape || !same_shape(g, *shape, anchor_shape)) break;
     const bool leaves_vectors = !runs_in_vectors(*e) && runs_in_vectors(*expr);
-    if (leaves_vectors && (limits.vectors_only || is_heavy(*expr))) break;
+    ahead = next;
+    ahead_expr = e;
+    ahead_nodes.insert(ahead_nodes.end(), region.begin(), region.end());
+    v = region.back()->outputs[0];
+    if (leaves_vectors && (limits.vectors_only || is_heavy(*expr))) continue;
     expr = e;
     f.operands = next.operands;
-    swallowed.insert(swallowed.end(), region.begin(), region.end());
-    v = region.back()->outputs[0];
+    swallowed.insert(swallowed.end(), ahead_nodes.begin(), ahead_nodes.end());
+    ahead_nodes.clear();
   }
   if (swallowed.empty()) return false;
   Node* last = swallowed.back();

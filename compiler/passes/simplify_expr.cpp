@@ -209,6 +209,7 @@ ExprPtr tidy(const ExprPtr& e) {
     return Expr::call("relu", {a[0]});
   if (is(e, "add") && is(a[1], "neg")) return Expr::call("sub", {a[0], a[1]->args[0]});
   if (is(e, "sub") && is(a[1], "neg")) return Expr::call("add", {a[0], a[1]->args[0]});
+  if (is(e, "sub") && is_number(a[1], 0) && !(is_float(e->dtype) && std::signbit(a[1]->real))) return a[0];
   if (is(e, "mul") && is_number(a[1], 1)) return a[0];
   if (is(e, "div") && is_number(a[1], 1)) return a[0];
   if (is(e, "div") && is_float(e->dtype) && is_number(a[0], 1)) return Expr::call("reciprocal", {a[1]});
@@ -249,6 +250,36 @@ ExprPtr computed(const ExprPtr& e) {
                             : Expr::constant_integer(t.integer(0), e->dtype);
 }
 
+// Integers that are dequantised and quantised again by the same scale and zero point, as behind an activation
+// that stands between two pairs of QuantizeLinear and DequantizeLinear: the same integers, bounded where the
+// activation bounds them. Same bits: (q - zero) * scale / scale is off by less than 1e-4 of a step.
+ExprPtr requantized(const ExprPtr& e) {
+  if (e->kind != Kind::kCast || bits_of(e->dtype) > 16 || !is_integer(e->dtype) ||
+      !is(e->args[0], "quantize"))
+    return nullptr;
+  const ExprPtr &scale = e->args[0]->args[1], &zero = e->args[0]->args[2];
+  if (!is_constant(scale) || !is_constant(zero) || !(scale->real > 1e-30 && scale->real < 1e30))
+    return nullptr;
+  ExprPtr x = e->args[0]->args[0];
+  std::vector<ExprPtr> bounds;
+  if (is(x, "relu")) bounds = {Expr::constant(0, DType::kF32), Expr::constant(1e37, DType::kF32)};
+  if (is(x, "clamp") && is_constant(x->args[1]) && is_constant(x->args[2])) bounds = {x->args[1], x->args[2]};
+  if (!bounds.empty()) x = x->args[0];
+  if (!is(x, "mul") || !equal(x->args[1], scale)) return nullptr;
+  x = x->args[0];
+  if (is(x, "sub") && equal(x->args[1], zero))
+    x = x->args[0];
+  else if (!is_number(zero, 0))
+    return nullptr;
+  if (x->kind != Kind::kCast || x->dtype != DType::kF32 || x->args[0]->dtype != e->dtype) return nullptr;
+  if (bounds.empty()) return x->args[0];
+  for (ExprPtr& b : bounds) {
+    const ExprPtr q = computed(Expr::call("quantize", {b, scale, zero}));
+    b = computed(Expr::cast(computed(Expr::cast(q, e->dtype)), DType::kF32));
+  }
+  return Expr::cast(Expr::call("clamp", {x, bounds[0], bounds[1]}), e->dtype);
+}
+
 ExprPtr simplify(const ExprPtr& e, bool exact, std::map<const Expr*, ExprPtr>& done) {
   if (e->args.empty()) return e;
   if (auto it = done.find(e.get()); it != done.end()) return it->second;
@@ -263,6 +294,7 @@ ExprPtr simplify(const ExprPtr& e, bool exact, std::map<const Expr*, ExprPtr>& d
                                        : Expr::call(e->fn->name, args);
   for (int i = 0; i < 16; ++i) {
     ExprPtr better = computed(r);
+    if (!better) better = requantized(r);
     if (!better) better = tidy(r);
     if (!better && !exact) better = recognised(r);
     if (!better || better->dtype != r->dtype) break;

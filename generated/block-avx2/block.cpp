@@ -58,13 +58,14 @@ namespace {
       };
       [[maybe_unused]] const auto edge = [&](auto pixels, std::int64_t ox, std::int64_t first, std::int64_t end) __attribute__((always_inline)) {
         constexpr int kPixels = pixels.value;
-        Tile<kVectors, kPixels> sum;
-        tile_bias(sum, bias + c);
+        Chains<kVectors> sums;
+        chains_bias(sums, bias + c);
         for (std::int64_t ci = 0; ci < 3; ++ci) {
           for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-            mac(sum, x + ((ci * 16 + i0 + k0) * 16 + ox * 2 - 1 + first), 2, wp + (ci * 9 + (k0 * 3 + first)) * (kVectors * kLanes), end - first);
+            mac_chains(sums, x + ((ci * 16 + i0 + k0) * 16 + ox * 2 - 1 + first), wp + (ci * 9 + (k0 * 3 + first)) * (kVectors * kLanes), end - first);
           }
         }
+        const Tile<kVectors, kPixels> sum = chains_sum(sums);
         SINTER_UNROLL
         for (int t = 0; t < kPixels; ++t) {
           SINTER_UNROLL

@@ -60,11 +60,12 @@ namespace {
         };
         [[maybe_unused]] const auto edge = [&](auto pixels, std::int64_t ox, std::int64_t first, std::int64_t end) __attribute__((always_inline)) {
           constexpr int kPixels = pixels.value;
-          Tile<kVectors, kPixels> sum;
-          tile_bias(sum, bias + c);
+          Chains<kVectors> sums;
+          chains_bias(sums, bias + c);
           for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-            mac(sum, x + ((n * 8 + i0 + k0) * 8 + ox - 1 + first) * 1, 1, wp + (k0 * 3 + first) * (1 * kVectors * kLanes), (end - first) * 1);
+            mac_chains(sums, x + ((n * 8 + i0 + k0) * 8 + ox - 1 + first) * 1, wp + (k0 * 3 + first) * (1 * kVectors * kLanes), (end - first) * 1);
           }
+          const Tile<kVectors, kPixels> sum = chains_sum(sums);
           SINTER_UNROLL
           for (int t = 0; t < kPixels; ++t) {
             SINTER_UNROLL

@@ -3,7 +3,8 @@
 //
 //   load_lanes(p, lanes)       the first `lanes` (1 to kLanes) as floats, the others 0
 //   saturated<T>(v)            toward zero and into T's range, NaN to 0: v as a T, still in floats
-//   store(p, v) store_lanes    lanes that hold values of T
+//   quantized<T>(x, q)         x in units of a scale from a zero point, rounded, ties to even, into T's
+//   range, NaN to 0 store(p, v) store_lanes    lanes that hold values of T
 #ifndef SINTER_LANES_H_
 #define SINTER_LANES_H_
 #ifndef SINTER_ISA
@@ -43,6 +44,25 @@ SINTER_INLINE V saturated(V v) {
   const V number = select(eq(v, v), v, zero<V>());
   return trunc(min(max(number, splat<V>(static_cast<float>(std::numeric_limits<T>::min()))),
                    splat<V>(static_cast<float>(std::numeric_limits<T>::max()))));
+}
+
+// How to quantize by `scale` and `zero` without a division: the quotient by `inverse`, the float nearest to 1
+// / scale, is mended by what it leaves. `low` and `high` are beyond the floats that become T's ends. The
+// compiler has found that every float gives what the division gives (emit/expr_text.cpp).
+struct QuantizeSteps {
+  float scale, inverse, zero, low, high;
+};
+template <class T, class V>
+SINTER_INLINE V quantized(V x, QuantizeSteps q) {
+#if defined(SINTER_ISA_FMA)
+  const V near = min(max(x, splat<V>(q.low)), splat<V>(q.high));
+  const V quotient = mul(near, splat<V>(q.inverse));
+  const V mended = fma(fnma(quotient, splat<V>(q.scale), near), splat<V>(q.inverse), quotient);
+  const V steps = q.zero == 0.0f ? round(mended) : add(round(mended), splat<V>(q.zero));
+  return select(eq(x, x), steps, zero<V>());
+#else  // nothing is mended without fused multiply-add
+  return saturated<T>(add(round(div(x, splat<V>(q.scale))), splat<V>(q.zero)));
+#endif
 }
 
 template <class T, if_small_integer<T> = 0>

@@ -1,6 +1,8 @@
 // Generated code of quantised operators and of casts to and from small types, against the interpreter.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "emit/sheet.h"
 
 namespace sinter {
@@ -92,6 +94,29 @@ void add_linear(GeneratedBatch& batch) {
 
 Arg zero(DType t, int64_t v) { return constant(one(t, v)); }
 
+// Values around those where the rounded one changes, and what is no number: a division is not to be seen.
+void add_ties(GeneratedBatch& batch) {
+  Sheet s;
+  const auto ties = [](float scale) {
+    return [scale](Tensor& t, std::mt19937& random) {
+      for (int64_t i = 0; i < t.size(); ++i) {
+        float x = static_cast<float>((static_cast<double>(i / 5) - 270 + 0.5) * static_cast<double>(scale));
+        for (int k = 0; k < i % 5; ++k) x = std::nextafter(x, i % 2 ? INFINITY : -INFINITY);
+        t.set_real(i, static_cast<double>(x));
+      }
+      const double odd[] = {NAN, INFINITY, -INFINITY, 3e38, -3e38, -0.0, 1e-42};
+      for (const double v : odd)
+        t.set_real(static_cast<int64_t>(random() % static_cast<unsigned>(t.size())), v);
+    };
+  };
+  for (const float scale : {0.047244094f, 0.125f, 0.1f, 1.0f / 3, 1e-3f, 7.77f, 0.99999994f})
+    for (const DType t : {DType::kI8, DType::kU8})
+      for (const int64_t point : {0, 7, 120})
+        s.add("QuantizeLinear",
+              {floats({2701}, ties(scale)), constant(Tensor::scalar(scale)), zero(t, point)});
+  s.into(batch, "ties", {{}}, {0, 0});
+}
+
 void add_products(GeneratedBatch& batch) {
   Sheet s;
   const Dim n = s.symbol("N", 1, 4);
@@ -145,6 +170,7 @@ void add_microsoft(GeneratedBatch& batch) {
 }
 
 void add_all(GeneratedBatch& batch) {
+  add_ties(batch);
   add_casts(batch);
   add_linear(batch);
   add_products(batch);

@@ -337,6 +337,24 @@ const Proof kProofs[] = {
      "s = Shape(x)  i = Constant<value = int64[1] {0}>()  n = Gather(s, i)  two = Constant<value = int64[1] "
      "{2}>()"
      "m = Mul(n, two)  t = Concat<axis = 0>(m, two)  y = Expand(z, t)"},
+    {"epilogue_quantized_twice",
+     {"lower_ops", "fold_constants", "remove_identity", "choose_layout", "fuse_epilogue", "simplify_expr"},
+     "(float[N,3,5,5] x, float[4,3,1,1] w_w) => (float[N,4,5,5] y)",
+     "s = Constant<value = float {0.125}>()  z = Constant<value = int8 {3}>()  a = Conv(x, w_w)"
+     "b = QuantizeLinear(a, s, z)  c = DequantizeLinear(b, s, z)  d = Relu(c)  e = QuantizeLinear(d, s, z)"
+     "y = DequantizeLinear(e, s, z)"},
+    {"epilogue_ends_before_integers",
+     {"lower_ops", "fold_constants", "remove_identity", "choose_layout", "fuse_epilogue", "simplify_expr"},
+     "(float[N,3,5,5] x, float[4,3,1,1] w_w) => (int8[N,4,5,5] y)",
+     "s = Constant<value = float {0.125}>()  z = Constant<value = int8 {3}>()  a = Conv(x, w_w)"
+     "b = Relu(a)  y = QuantizeLinear(b, s, z)"},
+    {"quantized_by_other_steps",
+     {"lower_ops", "fold_constants", "fuse_elementwise", "simplify_expr"},
+     "(float[N,40] x) => (float[N,40] y)",
+     "s = Constant<value = float {0.125}>()  t = Constant<value = float {0.3}>()  z = Constant<value = uint8 "
+     "{3}>()"
+     "a = QuantizeLinear(x, s, z)  b = DequantizeLinear(a, s, z)  c = QuantizeLinear(b, t, z)"
+     "y = DequantizeLinear(c, t, z)"},
     // ---- simplify_expr
     {"simplify_gelu_erf",
      {"fuse_elementwise", "simplify_expr"},
