@@ -4,12 +4,15 @@
 // groups), so a convolution is a few matrix products whose rows start a pixel apart: the same register tile
 // serves 1x1, 3x3, strided, 1-D and 3-D convolutions. Taps outside the input are never touched: outer axes
 // clip their range of taps a row at a time, along the row the pixels at the edges are done one by one with a
-// clipped run. A pointwise convolution is one long row. A picture that comes with its channels as planes is
-// read as it is where the node says so (attribute `planar`): the runs are those of one channel then.
+// clipped run; where a row is short, so that these would be many, its inputs are first copied to a row with
+// zeros at both ends. A pointwise convolution is one long row. A picture that comes with its channels as
+// planes is read as it is where the node says so (attribute `planar`): the runs are those of one channel
+// then.
 #include "emit/epilogue.h"
 #include "kernels/panel_weights.h"
 #include "kernels/rows.h"
 #include "ops/op.h"
+#include "targets/machine.h"
 
 namespace sinter {
 namespace {
@@ -87,6 +90,79 @@ std::vector<float> pack_bias(const Node& n, const Geometry& g, int64_t padded) {
   return packed;
 }
 
+// The rows of the input that one row of the output needs, with zeros at both ends, as a ring in scratch: row
+// iy lies in slot iy % kernel. None of its pixels are edges then.
+class PaddedRows {
+ public:
+  PaddedRows(LayerWriter& w, const Rows& rows, const Geometry& g)
+      : w_(w), rows_(rows), pixel_(g.in_channels) {
+    const Window& window = rows.window;
+    if (window.rank() > 2 || g.groups > 1 || g.planar || !rows.out_width().is_static() ||
+        !rows.width().is_static() || !rows.pad().is_static())
+      return;
+    for (const int64_t d : window.dilations)
+      if (d != 1) return;
+    const int64_t width = rows.out_width().value(),
+                  inside = (rows.interior_end() - rows.interior_begin()).value();
+    pitch_ = ((width - 1) * rows.stride() + rows.kernel()) * pixel_;
+    slots_ = window.rank() == 2 ? window.kernel[0] : 1;
+    const int64_t bytes = slots_ * pitch_ * static_cast<int64_t>(sizeof(float));
+    wanted_ = inside < width && width <= kShortRow && bytes <= machine_of(w.target).l1;
+  }
+  bool wanted() const { return wanted_; }
+
+  // After open_parts, outside of the loops over rows.
+  void declare() {
+    ring_ = w_.scratch_of_part("padded", "float", slots_ * pitch_);
+    w_.include("sinter/copy.h");
+    if (two()) w_.out.line("std::int64_t copied = 0;  // the row behind those in the ring");
+  }
+  // In the loops over rows: what is missing of this row's input.
+  void fill(const std::string& x) const {
+    const int64_t before = rows_.pad().value() * pixel_,
+                  run = std::min(rows_.width().value() * pixel_, pitch_ - before);
+    std::string at = rows_.batch.is(1) ? "0" : "n", to = ring_;
+    if (two()) {
+      const std::string first = single() ? row() : "i0 + k0_first",
+                        end = single() ? row() + " + 1" : "i0 + k0_last";
+      w_.out.line("if (o0 == {} || copied < {}) copied = {};",
+                  rows_.turns.end.empty() || !rows_.batch.is(1) ? "0" : rows_.turns.first, first, first);
+      w_.out.line("for (; copied < {}; ++copied) {{", end);
+      to = slot("copied");
+      at = fmt::format("{} * {} + copied{}", at, w_.dim(rows_.window.in[0]),
+                       rows_.x_base.empty() ? "" : " - " + rows_.x_base);
+    } else {
+      w_.out.line("{{");
+    }
+    w_.out.line("float* const to = {};", to);
+    w_.out.line("sinter::fill(to, {}, 0.0f);", before);
+    w_.out.line("sinter::copy(to + {}, {} + ({}) * {}, {});", before, x, at, rows_.width().value() * pixel_,
+                run);
+    w_.out.line("sinter::fill(to + {}, {}, 0.0f);", before + run, pitch_ - before - run);
+    w_.out.line("}}");
+  }
+  // The address of the first tap of output pixel ox, in the loops over taps.
+  std::string first_tap(const std::string& ox) const {
+    const std::string from = !two() ? ring_ : slot(single() ? row() : "(i0 + k0)");
+    return fmt::format("{} + {} * {}", from, ox, rows_.stride() * pixel_);
+  }
+
+ private:
+  static constexpr int64_t kShortRow = 64;
+  bool two() const { return rows_.window.rank() == 2; }
+  bool single() const { return rows_.window.kernel[0] == 1 && rows_.window.pads_begin[0].is(0); }
+  std::string row() const { return fmt::format("o0 * {}", rows_.window.strides[0]); }
+  std::string slot(const std::string& iy) const {
+    return slots_ == 1 ? ring_ : fmt::format("{} + {} % {} * {}", ring_, iy, slots_, pitch_);
+  }
+
+  LayerWriter& w_;
+  const Rows& rows_;
+  int64_t pixel_ = 0, pitch_ = 0, slots_ = 0;
+  bool wanted_ = false;
+  std::string ring_;
+};
+
 void emit(LayerWriter& w) {
   const Node& n = w.node;
   const int lanes = w.target.lanes;
@@ -120,7 +196,9 @@ void emit(LayerWriter& w) {
     return i;
   };
 
-  const Dim interior = rows.interior_end() - rows.interior_begin();
+  PaddedRows padded_rows(w, rows, g);
+  const bool is_padded = !flat && padded_rows.wanted();
+  const Dim interior = is_padded ? rows.out_width() : rows.interior_end() - rows.interior_begin();
   const Panels panels = panels_of(w.target, g.group_out, interior.is_static() ? interior.value() : 64);
   const int64_t taps = n.inputs[1]->data->size() / (g.out_channels * g.group_in), k_count = taps * g.group_in;
   const int64_t padded = (panels.full * panels.vectors + panels.rest) * lanes;
@@ -152,6 +230,7 @@ void emit(LayerWriter& w) {
                                                                : w.dim(rows.outermost()));
   const bool in_parts = turns.first != "0";
   if (in_parts && !one_row) rows.turns = turns;
+  if (is_padded) padded_rows.declare();
   if (g.groups > 1) w.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", g.groups);
   w.out.line(
       "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights");
@@ -161,6 +240,7 @@ void emit(LayerWriter& w) {
   w.out.line("constexpr int kVectors = vectors.value;");
   weights.declare_row();
   Rows(rows).open();
+  if (is_padded) padded_rows.fill(x);
   // The sums of T pixels from ox, taps first..end of the row, are made and stored.
   const bool whole_run = g.groups == 1 && rows.dilation() == 1;
   auto tile = [&](const std::string& name, const std::string& parameters, const std::string& first,
@@ -208,8 +288,8 @@ void emit(LayerWriter& w) {
       const std::string ix = first == "0" ? position : fmt::format("{} + {}", position, first);
       const std::string run = edge ? fmt::format("({} - {}) * {}", end, first, g.group_in)
                                    : std::to_string(rows.kernel() * g.group_in);
-      product(fmt::format("{} + {}", x, rows.input_offset(ix)), step,
-              fmt::format("wp + {} * ({} * {})", rows.tap(first), g.group_in, weights.row()), run);
+      product(is_padded ? padded_rows.first_tap("ox") : fmt::format("{} + {}", x, rows.input_offset(ix)),
+              step, fmt::format("wp + {} * ({} * {})", rows.tap(first), g.group_in, weights.row()), run);
     } else {
       w.out.line("for (std::int64_t kw = {}; kw < {}; ++kw) {{", first, end);
       const std::string ix = fmt::format("{} + kw * {}", position, rows.dilation());
@@ -234,8 +314,8 @@ void emit(LayerWriter& w) {
     w.out.line("}}");
     w.out.put("};");
   };
-  const std::string begin = w.dim(rows.interior_begin()), end = w.dim(rows.interior_end()),
-                    width = w.dim(rows.out_width());
+  const std::string width = w.dim(rows.out_width()), begin = is_padded ? "0" : w.dim(rows.interior_begin()),
+                    end = is_padded ? width : w.dim(rows.interior_end());
   tile("tile", "", "0", std::to_string(rows.kernel()), false);
   const bool edges = !(begin == "0" && end == width);
   if (edges) {

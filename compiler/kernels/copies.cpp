@@ -150,6 +150,7 @@ class CopyNest {
     const CopyAxis a = axes_[p], last = axes_.back();
     axes_.erase(axes_.begin() + static_cast<std::ptrdiff_t>(p));
     axes_.pop_back();
+    if (takes_turns(a, last)) return turns(a, last);
     if (is_short(a.extent) || is_short(last.extent)) {
       const bool swap = is_short(a.extent);  // the long axis outside, the short one written out
       axes_.push_back(swap ? last : a);
@@ -161,6 +162,26 @@ class CopyNest {
     out_.line("sinter::transpose({}, {}, {}, {}, {}, {});", behind(to_.pointer, at(true, index_)),
               e_.text(a.to), behind(from_.pointer, at(false, index_)), e_.text(last.from), e_.text(a.extent),
               e_.text(last.extent));
+    close();
+  }
+
+  // Two to four rows of floats that become one whose elements take turns, or the other way round.
+  bool takes_turns(const CopyAxis& a, const CopyAxis& last) const {
+    const bool words = to_.dtype == DType::kF32 || to_.dtype == DType::kI32;
+    const bool together = is_short(last.extent) && a.to == last.extent,
+               apart = is_short(a.extent) && last.from == a.extent;
+    return words && (together || apart) && !(axes_.empty() && in_parts_);
+  }
+  void turns(const CopyAxis& a, const CopyAxis& last) {
+    open(axes_.size());
+    const std::string to = behind(to_.pointer, at(true, index_)),
+                      from = behind(from_.pointer, at(false, index_));
+    if (is_short(last.extent) && a.to == last.extent)
+      out_.line("sinter::interleave<{}>({}, {}, {}, {});", last.extent.value(), to, from, e_.text(last.from),
+                e_.text(a.extent));
+    else
+      out_.line("sinter::deinterleave<{}>({}, {}, {}, {});", a.extent.value(), to, e_.text(a.to), from,
+                e_.text(last.extent));
     close();
   }
 

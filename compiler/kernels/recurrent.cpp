@@ -357,9 +357,15 @@ void Writer::step() {
   w_.out.line("next = old;");
 }
 
-// A loop over panels and in it the function that works on a tile of rows.
+// A loop over panels and in it the function that works on a tile of rows. Every other step goes through the
+// panels backwards, so that it begins with those that the cache still holds.
 void Writer::open_panels(const std::string& weights, int64_t gates) {
-  w_.out.line("for (std::int64_t p = 0; p < {}; ++p) {{", panels_);
+  if (direct_ || panels_ == 1) {
+    w_.out.line("for (std::int64_t p = 0; p < {}; ++p) {{", panels_);
+  } else {
+    w_.out.line("for (std::int64_t turn = 0; turn < {}; ++turn) {{", panels_);
+    w_.out.line("const std::int64_t p = s % 2 == 0 ? turn : {} - turn;", panels_ - 1);
+  }
   w_.out.line("const float* const panel = {} + p * {};", weights, hidden_ * gates * lanes_);
   w_.out.line("const auto tile = [&](auto rows, std::int64_t b) __attribute__((always_inline)) {{");
   w_.out.line("constexpr int kRows = rows.value;");

@@ -86,6 +86,10 @@ const std::vector<Pass>& all_passes() {
        "behind the layout passes; before fuse_epilogue, which lets it have an epilogue", fuse_squeeze_excite},
       {"fuse_epilogue", "Fuses elementwise nodes into the Conv, MatMul, pool or norm before them.",
        "behind everything that matches single nodes", fuse_epilogue},
+      {"look_up_one_hot", "Takes rows of a table instead of products of one-hot rows with constants.",
+       "behind fuse_epilogue: what follows the product goes into the table; before fuse_elementwise, which "
+       "joins the arithmetic of the indices",
+       look_up_one_hot},
       {"fuse_elementwise", "Fuses what elementwise nodes remain into one node per connected region.",
        "behind fuse_epilogue, which saves a whole pass over memory", fuse_elementwise},
       {"simplify_expr",

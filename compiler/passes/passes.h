@@ -26,6 +26,7 @@ bool choose_layout(Graph&, const PassOptions&);
 bool sink_transposes(Graph&, const PassOptions&);
 bool sink_reshapes(Graph&, const PassOptions&);
 bool fuse_epilogue(Graph&, const PassOptions&);
+bool look_up_one_hot(Graph&, const PassOptions&);
 bool fuse_elementwise(Graph&, const PassOptions&);
 bool simplify_expr(Graph&, const PassOptions&);
 bool allow_winograd(Graph&, const PassOptions&);

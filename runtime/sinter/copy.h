@@ -111,6 +111,73 @@ template <class T>
   }
 }
 
+#if !defined(SINTER_ISA_SCALAR)
+namespace detail {
+
+// K vectors as one run in which their lanes take turns (lane l of vector k is element l * K + k), and the
+// other way round. Each vector of the result is picked from the K given ones, one shuffle for each beyond the
+// first.
+template <int K, bool Apart, int Which, int Step, std::size_t... L>
+SINTER_INLINE SINTER_ISA::f32v pick(SINTER_ISA::f32v before, SINTER_ISA::f32v next,
+                                    std::index_sequence<L...>) {
+  constexpr int kLanes = SINTER_ISA::kLanes;
+  // Where lane l of the result comes from: a vector and its lane.
+  constexpr auto vector = [](int l) { return Apart ? (l * K + Which) / kLanes : (Which * kLanes + l) % K; };
+  constexpr auto lane = [](int l) { return Apart ? (l * K + Which) % kLanes : (Which * kLanes + l) / K; };
+  return __builtin_shufflevector(before, next,
+                                 (vector(static_cast<int>(L)) == Step ? kLanes + lane(static_cast<int>(L))
+                                  : Step == 1 && vector(static_cast<int>(L)) == 0 ? lane(static_cast<int>(L))
+                                                                                  : static_cast<int>(L))...);
+}
+template <int K, bool Apart, int Which>
+SINTER_INLINE SINTER_ISA::f32v picked(const SINTER_ISA::f32v (&v)[K]) {
+  constexpr auto lanes = std::make_index_sequence<SINTER_ISA::kLanes>();
+  SINTER_ISA::f32v out = pick<K, Apart, Which, 1>(v[0], v[1], lanes);
+  if constexpr (K > 2) out = pick<K, Apart, Which, 2>(out, v[2], lanes);
+  if constexpr (K > 3) out = pick<K, Apart, Which, 3>(out, v[3], lanes);
+  return out;
+}
+template <int K, bool Apart, class T, std::size_t... Which>
+SINTER_INLINE void shuffled(T* to, std::int64_t to_step, const T* from, std::int64_t from_step,
+                            std::index_sequence<Which...>) {
+  SINTER_ISA::f32v v[K];
+  SINTER_UNROLL
+  for (int k = 0; k < K; ++k) v[k] = load_bits(from + k * from_step);
+  (store_bits(to + static_cast<std::int64_t>(Which) * to_step, picked<K, Apart, static_cast<int>(Which)>(v)),
+   ...);
+}
+
+}  // namespace detail
+#endif
+
+// to[i * K + k] = from[k * from_step + i] for i < n, k < K: K rows whose elements take turns.
+template <int K, class T>
+SINTER_INLINE void interleave(T* to, const T* from, std::int64_t from_step, std::int64_t n) {
+  std::int64_t whole = 0;
+#if !defined(SINTER_ISA_SCALAR)
+  constexpr std::int64_t kLanes = SINTER_ISA::kLanes;
+  whole = n / kLanes * kLanes;
+  for (std::int64_t i = 0; i < whole; i += kLanes)
+    detail::shuffled<K, false>(to + i * K, kLanes, from + i, from_step, std::make_index_sequence<K>());
+#endif
+  for (std::int64_t i = 0; i < n - whole; ++i)
+    for (int k = 0; k < K; ++k) to[(whole + i) * K + k] = from[k * from_step + whole + i];
+}
+
+// to[k * to_step + i] = from[i * K + k] for i < n, k < K.
+template <int K, class T>
+SINTER_INLINE void deinterleave(T* to, std::int64_t to_step, const T* from, std::int64_t n) {
+  std::int64_t whole = 0;
+#if !defined(SINTER_ISA_SCALAR)
+  constexpr std::int64_t kLanes = SINTER_ISA::kLanes;
+  whole = n / kLanes * kLanes;
+  for (std::int64_t i = 0; i < whole; i += kLanes)
+    detail::shuffled<K, true>(to + i, to_step, from + i * K, kLanes, std::make_index_sequence<K>());
+#endif
+  for (std::int64_t i = 0; i < n - whole; ++i)
+    for (int k = 0; k < K; ++k) to[k * to_step + whole + i] = from[(whole + i) * K + k];
+}
+
 // Row i of an axis padded at both ends, i counted from its first own row and possibly outside, as one of its
 // n > 0 own rows: the nearest, mirrored without repeating the border, or going around.
 SINTER_INLINE std::int64_t edge_row(std::int64_t i, std::int64_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }

@@ -57,6 +57,27 @@ TEST(Copy, TransposesOfAllShapesAndSizes) {
   check_clean(batch);
 }
 
+// Two to four rows whose elements take turns, and back: whole vectors, what is left of them, strides between.
+TEST(Copy, RowsThatTakeTurns) {
+  GeneratedBatch batch;
+  for (DType t : {DType::kF32, DType::kI32, DType::kI64}) {
+    Sheet s;
+    const Dim n = s.symbol("N", 1, 40);
+    for (const int64_t k : {2, 3, 4})
+      for (const int64_t length : {1, 7, 16, 35, 64}) {
+        s.add("Transpose", {values(t, {3, k, length})}, {{"perm", Ints{0, 2, 1}}});
+        s.add("Transpose", {values(t, {3, length, k})}, {{"perm", Ints{0, 2, 1}}});
+      }
+    s.add("Transpose", {values(t, {3, 2, n})}, {{"perm", Ints{0, 2, 1}}});
+    s.add("Transpose", {values(t, {n, 3})}, {{"perm", Ints{1, 0}}});
+    s.add("Transpose", {values(t, {2, 5, 21})}, {{"perm", Ints{1, 2, 0}}});
+    s.add("Transpose", {values(t, {5, 21, 2})}, {{"perm", Ints{2, 0, 1}}});
+    s.into(batch, std::string("turns_") + std::string(name_of(t)), {{{"N", 1}}, {{"N", 33}}});
+  }
+  check(batch, 5);
+  check_clean(batch);
+}
+
 TEST(Copy, TransposesOfSymbolicShapes) {
   GeneratedBatch batch;
   Sheet s;
