@@ -80,6 +80,7 @@ class Writer {
   AttentionForm f_;
   AttentionTensors t_;
   bool single_query_ = false, single_block_ = false;
+  bool v_is_panel_ = false;  // as it lies
   Masking masking_ = Masking::kNone;
   int rows_ = 1;
   int64_t block_ = 1, capacity_ = 1, padded_ = 1;
@@ -105,7 +106,7 @@ void Writer::write() {
   if (outside) own_scratch();
   if (!single_query_) {
     packed_k_ = w_.scratch_of_part("packed_k", "float", capacity_ * f_.head.value());
-    packed_v_ = w_.scratch_of_part("packed_v", "float", capacity_ * padded_);
+    if (!v_is_panel_) packed_v_ = w_.scratch_of_part("packed_v", "float", capacity_ * padded_);
   }
   if (masking_ == Masking::kShared) mask_ = w_.scratch_of_part("mask", "float", capacity_);
   w_.out.line("for (std::int64_t b = {}; b < {}; ++b) {{", batch.first, batch.end);
@@ -169,6 +170,7 @@ void Writer::cut() {
   single_block_ = block_ == capacity_;
   padded_ = (v_head + lanes - 1) / lanes * lanes;
   panels_ = cut_into(v_head, single_query_ ? std::min(4, target.max_vectors) : keys_.vectors, lanes);
+  v_is_panel_ = panels_.full == 1 && panels_.rest == 0 && t_.v.position == std::to_string(v_head);
 }
 
 // What each part needs for itself.
@@ -186,6 +188,7 @@ void Writer::pack() {
               f_.head.value(), packed_k_);
   w_.out.put("};");
   for_panels_of_keys("pack_keys", "0", "keys");
+  if (v_is_panel_) return;
   w_.out.line("{{");
   w_.out.line("const auto panel = [&](auto vectors, auto last, std::int64_t e, float* to) {{");
   w_.out.line("constexpr int kVectors = vectors.value;");
@@ -368,7 +371,7 @@ void Writer::weigh(bool single) {
   if (!single && packed) w_.out.line("static_cast<void>(lanes);");
   w_.out.put("};");
   if (packed) {
-    emit_panels(w_, panels_, capacity_, packed_v_);
+    emit_panels(w_, panels_, capacity_, v_is_panel_ ? "v" : packed_v_);
   } else {
     // The panels of an unpacked V begin at its elements.
     emit_panels(w_, panels_, 1, "v");
