@@ -48,6 +48,10 @@ Masking masking_of(const Node& n, const AttentionForm& f, int lanes) {
   return mask || !whole ? Masking::kShared : Masking::kNone;
 }
 
+// Vectors of a panel: with three, tiles are the tallest that are fast, and each row of a tile is passed over
+// once for all of its keys.
+constexpr int kWidest = 3;
+
 class Writer {
  public:
   explicit Writer(LayerWriter& w) : w_(w), f_(attention_form(w.node)) {}
@@ -162,11 +166,13 @@ void Writer::cut() {
   single_query_ = f_.q_length.is(1);
   masking_ = masking_of(w_.node, f_, lanes);
   const int64_t total = std::max<int64_t>(f_.total.hi(), 1), v_head = f_.v_head.value();
-  keys_ = cut_into(total, target.max_vectors, lanes);
+  keys_ = cut_into(total, std::min(kWidest, target.max_vectors), lanes);
   rows_ = single_query_ ? 1 : target.tile(keys_.vectors);
   capacity_ = (total + lanes - 1) / lanes * lanes;
   const int64_t width = keys_.vectors * lanes;
-  block_ = capacity_ <= 384 + width ? capacity_ : 256 / width * width;
+  // Few blocks are fastest; but a window of keys is to leave most of them out.
+  const int64_t longest = f_.left < 0 ? 1024 : 384, usual = f_.left < 0 ? 512 : 256;
+  block_ = capacity_ <= longest + width ? capacity_ : usual / width * width;
   single_block_ = block_ == capacity_;
   padded_ = (v_head + lanes - 1) / lanes * lanes;
   panels_ = cut_into(v_head, single_query_ ? std::min(4, target.max_vectors) : keys_.vectors, lanes);
