@@ -48,6 +48,10 @@ Masking masking_of(const Node& n, const AttentionForm& f, int lanes) {
   return mask || !whole ? Masking::kShared : Masking::kNone;
 }
 
+// Vectors of a panel: with three, tiles are the tallest that are fast, and each row of a tile is passed over
+// once for all of its keys.
+constexpr int kWidest = 3;
+
 class Writer {
  public:
   explicit Writer(LayerWriter& w) : w_(w), f_(attention_form(w.node)) {}
@@ -80,6 +84,7 @@ class Writer {
   AttentionForm f_;
   AttentionTensors t_;
   bool single_query_ = false, single_block_ = false;
+  bool v_is_panel_ = false;  // as it lies
   Masking masking_ = Masking::kNone;
   int rows_ = 1;
   int64_t block_ = 1, capacity_ = 1, padded_ = 1;
@@ -105,7 +110,7 @@ void Writer::write() {
   if (outside) own_scratch();
   if (!single_query_) {
     packed_k_ = w_.scratch_of_part("packed_k", "float", capacity_ * f_.head.value());
-    packed_v_ = w_.scratch_of_part("packed_v", "float", capacity_ * padded_);
+    if (!v_is_panel_) packed_v_ = w_.scratch_of_part("packed_v", "float", capacity_ * padded_);
   }
   if (masking_ == Masking::kShared) mask_ = w_.scratch_of_part("mask", "float", capacity_);
   w_.out.line("for (std::int64_t b = {}; b < {}; ++b) {{", batch.first, batch.end);
@@ -161,14 +166,17 @@ void Writer::cut() {
   single_query_ = f_.q_length.is(1);
   masking_ = masking_of(w_.node, f_, lanes);
   const int64_t total = std::max<int64_t>(f_.total.hi(), 1), v_head = f_.v_head.value();
-  keys_ = cut_into(total, target.max_vectors, lanes);
+  keys_ = cut_into(total, std::min(kWidest, target.max_vectors), lanes);
   rows_ = single_query_ ? 1 : target.tile(keys_.vectors);
   capacity_ = (total + lanes - 1) / lanes * lanes;
   const int64_t width = keys_.vectors * lanes;
-  block_ = capacity_ <= 384 + width ? capacity_ : 256 / width * width;
+  // Few blocks are fastest; but a window of keys is to leave most of them out.
+  const int64_t longest = f_.left < 0 ? 1024 : 384, usual = f_.left < 0 ? 512 : 256;
+  block_ = capacity_ <= longest + width ? capacity_ : usual / width * width;
   single_block_ = block_ == capacity_;
   padded_ = (v_head + lanes - 1) / lanes * lanes;
   panels_ = cut_into(v_head, single_query_ ? std::min(4, target.max_vectors) : keys_.vectors, lanes);
+  v_is_panel_ = panels_.full == 1 && panels_.rest == 0 && t_.v.position == std::to_string(v_head);
 }
 
 // What each part needs for itself.
@@ -186,6 +194,7 @@ void Writer::pack() {
               f_.head.value(), packed_k_);
   w_.out.put("};");
   for_panels_of_keys("pack_keys", "0", "keys");
+  if (v_is_panel_) return;
   w_.out.line("{{");
   w_.out.line("const auto panel = [&](auto vectors, auto last, std::int64_t e, float* to) {{");
   w_.out.line("constexpr int kVectors = vectors.value;");
@@ -368,7 +377,7 @@ void Writer::weigh(bool single) {
   if (!single && packed) w_.out.line("static_cast<void>(lanes);");
   w_.out.put("};");
   if (packed) {
-    emit_panels(w_, panels_, capacity_, packed_v_);
+    emit_panels(w_, panels_, capacity_, v_is_panel_ ? "v" : packed_v_);
   } else {
     // The panels of an unpacked V begin at its elements.
     emit_panels(w_, panels_, 1, "v");

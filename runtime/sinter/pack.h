@@ -7,6 +7,30 @@
 
 namespace sinter::SINTER_ISA {
 
+namespace detail {
+// A block of up to kLanes columns that lie `stride` apart, each of up to kLanes values of k, as rows `pitch`
+// apart; lanes beyond the last column become 0.
+SINTER_INLINE void pack_block(const float* b, std::ptrdiff_t stride, std::ptrdiff_t k, std::ptrdiff_t columns,
+                              float* to, std::ptrdiff_t pitch) {
+  f32v block[kLanes];
+  if (k >= kLanes && columns >= kLanes) {
+    SINTER_UNROLL
+    for (int l = 0; l < kLanes; l++) block[l] = load(b + l * stride);
+    transpose(block);
+    SINTER_UNROLL
+    for (int l = 0; l < kLanes; l++) store(to + l * pitch, block[l]);
+  } else {
+    const std::ptrdiff_t rows = k < kLanes ? k : kLanes;
+    SINTER_UNROLL
+    for (int l = 0; l < kLanes; l++) block[l] = l < columns ? load_n(b + l * stride, rows) : zero();
+    transpose(block);
+    SINTER_UNROLL
+    for (int l = 0; l < kLanes; l++)
+      if (l < rows) store(to + l * pitch, block[l]);
+  }
+}
+}  // namespace detail
+
 // Columns [0, columns) of b, at most OB * kLanes, as a panel [k][OB][kLanes]; lanes beyond the last column
 // are 0. Element (i, j) of b is b[i * row_stride + j * column_stride].
 template <int OB>
@@ -19,31 +43,29 @@ SINTER_INLINE void pack_panel(const float* b, std::ptrdiff_t row_stride, std::pt
       for (int o = 0; o < OB; o++)
         store(panel + i * kWidth + o * kLanes, load(b + i * row_stride + o * kLanes));
     }
-    return;
-  }
-  // Where rows of b lie side by side, whole blocks are transposed in registers.
-  const std::ptrdiff_t blocks = row_stride == 1 ? columns / kLanes * kLanes : 0;
-  if (blocks > 0) {
-    const std::ptrdiff_t whole = k / kLanes * kLanes;
-    for (std::ptrdiff_t done = 0; done < blocks; done += kLanes) {
-      for (std::ptrdiff_t i = 0; i < whole; i += kLanes) {
-        f32v block[kLanes];
-        SINTER_UNROLL
-        for (int l = 0; l < kLanes; l++) block[l] = load(b + i + (done + l) * column_stride);
-        transpose(block);
-        SINTER_UNROLL
-        for (int l = 0; l < kLanes; l++) store(panel + (i + l) * kWidth + done, block[l]);
+  } else if (column_stride == 1) {
+    for (std::ptrdiff_t i = 0; i < k; i++) {
+      SINTER_UNROLL
+      for (int o = 0; o < OB; o++) {
+        const std::ptrdiff_t left = columns - o * kLanes;
+        const float* const from = b + i * row_stride + o * kLanes;
+        store(panel + i * kWidth + o * kLanes, left >= kLanes ? load(from)
+                                               : left > 0     ? load_n(from, left)
+                                                              : zero());
       }
-      const float* const column = b + done * column_stride;
-      for (std::ptrdiff_t i = whole; i < k; i++)
-        for (std::ptrdiff_t l = 0; l < kLanes; l++)
-          panel[i * kWidth + done + l] = column[i + l * column_stride];
     }
-  }
-  if (blocks == kWidth) return;
-  for (std::ptrdiff_t i = 0; i < k; i++) {
-    for (std::ptrdiff_t j = blocks; j < kWidth; j++)
-      panel[i * kWidth + j] = j < columns ? b[i * row_stride + j * column_stride] : 0.0f;
+  } else if (row_stride == 1) {  // blocks of it are transposed in registers
+    std::ptrdiff_t j = 0;
+    for (; j < columns; j += kLanes)
+      for (std::ptrdiff_t i = 0; i < k; i += kLanes)
+        detail::pack_block(b + i + j * column_stride, column_stride, k - i, columns - j,
+                           panel + i * kWidth + j, kWidth);
+    for (; j < kWidth; j += kLanes)
+      for (std::ptrdiff_t i = 0; i < k; i++) store(panel + i * kWidth + j, zero());
+  } else {
+    for (std::ptrdiff_t i = 0; i < k; i++)
+      for (std::ptrdiff_t j = 0; j < kWidth; j++)
+        panel[i * kWidth + j] = j < columns ? b[i * row_stride + j * column_stride] : 0.0f;
   }
 }
 

@@ -19,6 +19,10 @@ void bits(Tensor& t, std::mt19937& random) {
   for (int64_t i = 0; i < t.size(); ++i)
     t.set_integer(i, random() % 3 != 0 && !(t.rank() > 1 && i < t.dim(t.rank() - 1)));
 }
+// What some exporters write for "not this one"; where it is all there is, every key counts alike.
+void lowest(Tensor& t, std::mt19937&) {
+  for (int64_t i = 0; i < t.size(); ++i) t.set_real(i, -3.402823466e+38);
+}
 void counts(Tensor& t, std::mt19937& random) {
   for (int64_t i = 0; i < t.size(); ++i) t.set_integer(i, 1 + static_cast<int64_t>(random() % 5));
 }
@@ -81,8 +85,12 @@ void add_forms(GeneratedBatch& batch) {
       .into(s);
   Case{.queries = q, .keys = k, .mask = values(DType::kBool, {2, 1, 1, k}, bits)}.into(s);
   Case{.queries = q, .keys = k, .mask = values(DType::kBool, {q, k}, bits), .attributes = causal}.into(s);
-  Case{.queries = q, .keys = 600, .head = 16, .v_head = 20, .mask = floats({2, 1, 600}, with_infinities)}
+  Case{.queries = q, .keys = 1300, .head = 16, .v_head = 20, .mask = floats({2, 1, 1300}, with_infinities)}
       .into(s);
+  Case{.keys = 1201, .mask = floats({5, 1201}, with_infinities)}.into(s);
+  Case{.queries = q, .keys = 21, .mask = floats({2, 1, 1, 21}, lowest)}.into(s);
+  Case{.keys = 21, .mask = floats({5, 21}, lowest)}.into(s);
+  Case{.queries = q, .keys = 21, .mask = floats({1, 21}), .attributes = {{"softcap", 2.0f}}}.into(s);
   Case{.queries = q,
        .keys = q,
        .past = p,
@@ -91,8 +99,12 @@ void add_forms(GeneratedBatch& batch) {
        .outputs = {true, true, true}}
       .into(s);
   Case{.queries = 1, .keys = 1, .past = p, .heads = 4, .has_past = true, .attributes = causal}.into(s);
-  Case{
-      .queries = 1, .keys = 700, .heads = 4, .head = 20, .v_head = 70, .mask = floats({700}, with_infinities)}
+  Case{.queries = 1,
+       .keys = 1700,
+       .heads = 4,
+       .head = 20,
+       .v_head = 70,
+       .mask = floats({1700}, with_infinities)}
       .into(s);
   Case{.queries = 700, .keys = 700, .attributes = {{"is_causal", one}, {"left_window_size", int64_t{40}}}}
       .into(s);
