@@ -111,7 +111,12 @@ template <class T>
   }
 }
 
-#if !defined(SINTER_ISA_SCALAR)
+// Shuffles of vectors by name: clang, and g++ from 12 on; older ones copy element by element.
+#if !defined(SINTER_ISA_SCALAR) && (defined(__clang__) || __GNUC__ >= 12)
+#define SINTER_HAS_SHUFFLES
+#endif
+
+#if defined(SINTER_HAS_SHUFFLES)
 namespace detail {
 
 // K vectors as one run in which their lanes take turns (lane l of vector k is element l * K + k), and the
@@ -154,7 +159,7 @@ SINTER_INLINE void shuffled(T* to, std::int64_t to_step, const T* from, std::int
 template <int K, class T>
 SINTER_INLINE void interleave(T* to, const T* from, std::int64_t from_step, std::int64_t n) {
   std::int64_t whole = 0;
-#if !defined(SINTER_ISA_SCALAR)
+#if defined(SINTER_HAS_SHUFFLES)
   constexpr std::int64_t kLanes = SINTER_ISA::kLanes;
   whole = n / kLanes * kLanes;
   for (std::int64_t i = 0; i < whole; i += kLanes)
@@ -168,7 +173,7 @@ SINTER_INLINE void interleave(T* to, const T* from, std::int64_t from_step, std:
 template <int K, class T>
 SINTER_INLINE void deinterleave(T* to, std::int64_t to_step, const T* from, std::int64_t n) {
   std::int64_t whole = 0;
-#if !defined(SINTER_ISA_SCALAR)
+#if defined(SINTER_HAS_SHUFFLES)
   constexpr std::int64_t kLanes = SINTER_ISA::kLanes;
   whole = n / kLanes * kLanes;
   for (std::int64_t i = 0; i < whole; i += kLanes)
