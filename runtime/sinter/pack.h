@@ -55,13 +55,11 @@ SINTER_INLINE void pack_panel(const float* b, std::ptrdiff_t row_stride, std::pt
       }
     }
   } else if (row_stride == 1) {  // blocks of it are transposed in registers
-    std::ptrdiff_t j = 0;
-    for (; j < columns; j += kLanes)
+    for (std::ptrdiff_t j = 0; j < kWidth; j += kLanes) {
+      const float* const from = j < columns ? b + j * column_stride : b;
       for (std::ptrdiff_t i = 0; i < k; i += kLanes)
-        detail::pack_block(b + i + j * column_stride, column_stride, k - i, columns - j,
-                           panel + i * kWidth + j, kWidth);
-    for (; j < kWidth; j += kLanes)
-      for (std::ptrdiff_t i = 0; i < k; i++) store(panel + i * kWidth + j, zero());
+        detail::pack_block(from + i, column_stride, k - i, columns - j, panel + i * kWidth + j, kWidth);
+    }
   } else {
     for (std::ptrdiff_t i = 0; i < k; i++)
       for (std::ptrdiff_t j = 0; j < kWidth; j++)
