@@ -16,6 +16,7 @@
 #include <limits>
 
 #include "sinter/simd_neon.h"
+#include "sinter/copy.h"
 #include "sinter/dims.h"
 #include "sinter/mac.h"
 #include "sinter/math.h"
@@ -31,10 +32,12 @@ namespace {
 //    "/conv1/Conv" (Conv) + "/bn1/BatchNormalization" (BatchNormalization) + "/relu/Relu" (Relu)
 [[gnu::noinline]] void conv1_Conv(
     const float* __restrict x,  // [N][8][8][1]
-    const float* __restrict w,  // [32 channels][9 taps][1], in panels of 12
+    const float* __restrict w,  // [32 channels][9 taps][1], in panels of 16
     const float* __restrict bias,  // [32]
     float* __restrict y,  // [N][8][8][32]
+    float* __restrict padded,  // scratch, 30 elements
     std::int64_t N) {  // input \"image\" axis 0
+  std::int64_t copied = 0;  // the row behind those in the ring
   // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
   const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
@@ -43,30 +46,20 @@ namespace {
         const std::int64_t i0 = o0 - 1;
         const std::int64_t k0_first = i0 < 0 ? -i0 : 0;
         const std::int64_t k0_last = sinter::min_of(std::int64_t{3}, 8 - i0);
+        if (o0 == 0 || copied < i0 + k0_first) copied = i0 + k0_first;
+        for (; copied < i0 + k0_last; ++copied) {
+          float* const to = padded + copied % 3 * 10;
+          sinter::fill(to, 1, 0.0f);
+          sinter::copy(to + 1, x + (n * 8 + copied) * 8, 8);
+          sinter::fill(to + 9, 1, 0.0f);
+        }
         [[maybe_unused]] const auto tile = [&](auto pixels, std::int64_t ox) __attribute__((always_inline)) {
           constexpr int kPixels = pixels.value;
           Tile<kVectors, kPixels> sum;
           tile_bias(sum, bias + c);
           for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-            mac(sum, x + ((n * 8 + i0 + k0) * 8 + ox - 1) * 1, 1, wp + (k0 * 3 + 0) * (1 * kVectors * kLanes), 3);
+            mac(sum, padded + (i0 + k0) % 3 * 10 + ox * 1, 1, wp + (k0 * 3 + 0) * (1 * kVectors * kLanes), 3);
           }
-          SINTER_UNROLL
-          for (int t = 0; t < kPixels; ++t) {
-            SINTER_UNROLL
-            for (int o = 0; o < kVectors; ++o) {
-              const int lanes = o == kVectors - 1 ? last.value : kLanes;
-              store_lanes(y + ((n * 8 + o0) * 8 + ox + t) * 32 + c + o * kLanes, relu(sum.a[t][o]), lanes);
-            }
-          }
-        };
-        [[maybe_unused]] const auto edge = [&](auto pixels, std::int64_t ox, std::int64_t first, std::int64_t end) __attribute__((always_inline)) {
-          constexpr int kPixels = pixels.value;
-          Chains<kVectors> sums;
-          chains_bias(sums, bias + c);
-          for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-            mac_chains(sums, x + ((n * 8 + i0 + k0) * 8 + ox - 1 + first) * 1, wp + (k0 * 3 + first) * (1 * kVectors * kLanes), (end - first) * 1);
-          }
-          const Tile<kVectors, kPixels> sum = chains_sum(sums);
           SINTER_UNROLL
           for (int t = 0; t < kPixels; ++t) {
             SINTER_UNROLL
@@ -77,14 +70,11 @@ namespace {
           }
         };
         std::int64_t ox = 0;
-        for (; ox < 1; ++ox) edge(Int<1>(), ox, sinter::max_of(std::int64_t{0}, sinter::ceil_div(1 - ox, 1)), sinter::min_of(std::int64_t{3}, sinter::ceil_div(8 + 1 - ox, 1)));
-        for (std::int64_t k = 0; k < 1; ++k, ox += 6) tile(Int<6>(), ox);
-        for (; ox < 8; ++ox) edge(Int<1>(), ox, sinter::max_of(std::int64_t{0}, sinter::ceil_div(1 - ox, 1)), sinter::min_of(std::int64_t{3}, sinter::ceil_div(8 + 1 - ox, 1)));
+        for (std::int64_t k = 0; k < 2; ++k, ox += 4) tile(Int<4>(), ox);
       }
     }
   };
-  for (std::int64_t p = 0; p < 2; ++p) panel(Int<3>(), Int<4>(), p * 12, w + p * 108);
-  panel(Int<2>(), Int<4>(), 24, w + 216);
+  for (std::int64_t p = 0; p < 2; ++p) panel(Int<4>(), Int<4>(), p * 16, w + p * 144);
 }
 
 // 1  conv2_Conv: Conv 3x3 by Winograd F(4x4, 3x3), 32 -> 32 channels, groups of 5 tiles, error 9e-07 of the
@@ -372,7 +362,7 @@ extern "C" int digits_run(const digits_inputs* in, digits_outputs* out, void* ar
   unsigned char* const a = static_cast<unsigned char*>(arena);
   const unsigned char* const w = digits_weights;
 
-  conv1_Conv(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 1152), sinter::at<float>(a, 0), N);
+  conv1_Conv(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 1152), sinter::at<float>(a, 0), sinter::at<float>(a, 262144), N);
   conv2_Conv(sinter::at<float>(a, 0), sinter::at<float>(w, 1280), sinter::at<float>(w, 148736), sinter::at<float>(a, 262144), N, sinter::at<float>(a, 524288), sinter::at<float>(a, 549632));
   pool1_MaxPool(sinter::at<float>(a, 262144), sinter::at<float>(a, 131072), N);
   conv3_Conv(sinter::at<float>(a, 131072), sinter::at<float>(w, 148864), sinter::at<float>(w, 443776), sinter::at<float>(a, 0), N, sinter::at<float>(a, 196608), sinter::at<float>(a, 221952));
