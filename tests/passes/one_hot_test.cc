@@ -40,9 +40,7 @@ class OneHotForm : public testing::TestWithParam<Form> {};
 
 TEST_P(OneHotForm, SameValues) {
   const Form& f = GetParam();
-  const std::unique_ptr<Graph> before =
-      graph_of(std::string("<ir_version: 8, opset_import: [\"\" : 18]> g ") + f.signature + " { " + kHot +
-               "  " + f.nodes + " }");
+  const std::unique_ptr<Graph> before = graph_of(model_of(f.signature, fmt::format("{}  {}", kHot, f.nodes)));
   const std::unique_ptr<Graph> after = before->clone();
   run_only(*after, {"fold_constants", "fuse_epilogue", "look_up_one_hot"});
   EXPECT_EQ(count_op(*after, "MatMul"), f.products);

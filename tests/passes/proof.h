@@ -119,4 +119,34 @@ inline void expect_same_values(const Graph& before, const Graph& after, double t
     }
 }
 
+// A model of one graph, "(inputs) => (outputs)", in ONNX's text form.
+inline std::string model_of(const char* signature, const std::string& nodes, int opset = 18) {
+  return fmt::format("<ir_version: 8, opset_import: [\"\" : {}]> g {} {{ {} }}", opset, signature, nodes);
+}
+
+// What a pass makes of a form of what it looks for: the text before and after is the golden file's, outputs
+// stay the same, with all passes too, and with --exact there is no `op`, which the pass makes.
+struct ProvedForm {
+  std::unique_ptr<Graph> before, after, all, exact;
+};
+struct FormOf {
+  const char *name, *pass, *op;
+  double tolerance = 1e-5;
+  std::vector<int64_t> extents = {1, 3};
+};
+inline ProvedForm prove_form(const FormOf& f, std::unique_ptr<Graph> before) {
+  ProvedForm p{std::move(before), nullptr, nullptr, nullptr};
+  p.after = p.before->clone();
+  run_only(*p.after, {f.pass});
+  expect_golden(f.name, text(*p.before) + "-- " + f.pass + "\n" + text(*p.after));
+  expect_same_values(*p.before, *p.after, f.tolerance, f.extents);
+  p.all = p.before->clone();
+  run_only(*p.all, {"all"});
+  expect_same_values(*p.before, *p.all, f.tolerance, f.extents);
+  p.exact = p.before->clone();
+  run_only(*p.exact, {f.pass}, true);
+  EXPECT_EQ(count_op(*p.exact, f.op), 0u) << "with --exact";
+  return p;
+}
+
 }  // namespace sinter
