@@ -18,11 +18,7 @@ bool accepts(const Node& n, const Target& t) { return choose_strassen(n, t).has_
 class Writer {
  public:
   Writer(LayerWriter& w, const StrassenChoice& choice)
-      : w_(w),
-        n_(w.node),
-        p_(*strassen_product(n_)),
-        choice_(choice),
-        epilogue_(w, n_.outputs[0]->type.shape) {}
+      : w_(w), n_(w.node), p_(*row_product(n_)), choice_(choice), epilogue_(w, n_.outputs[0]->type.shape) {}
 
   void emit() {
     const Shape& out = n_.outputs[0]->type.shape;

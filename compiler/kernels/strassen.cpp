@@ -9,61 +9,12 @@
 
 #include "emit/expr_text.h"
 #include "kernels/tiles.h"
-#include "ops/op.h"
-#include "ops/window.h"
 #include "targets/machine.h"
 
 namespace sinter {
 namespace {
 
 constexpr double kMaxError = 1e-5;  // of the layer's largest output
-
-bool is_op(const Node& n, std::string_view name) { return n.op->domain[0] == 0 && n.op->name == name; }
-
-// Whether the epilogue can walk all rows as one long column.
-bool has_mergeable_epilogue(const Node& n) {
-  if (!n.epilogue) return true;
-  if (!has_vector_text(*n.epilogue)) return false;
-  const Shape& out = n.outputs[0]->type.shape;
-  for (size_t i = n.anchor_inputs; i < n.inputs.size(); ++i) {
-    const Shape& s = n.inputs[i]->type.shape;
-    if (s == out) continue;
-    for (size_t a = 0; a + 1 < s.size(); ++a)
-      if (!s[a].is(1)) return false;
-  }
-  return true;
-}
-
-bool is_constant_or_absent(const Node& n, size_t input) {
-  return n.anchor_inputs <= input || !n.inputs[input] || n.inputs[input]->data;
-}
-
-bool is_pointwise(const Node& n) {
-  if (n.attributes.integer("channels_last", 0) != 1 || n.attributes.integer("group", 1) != 1) return false;
-  if (n.attributes.has("planar") || n.attributes.has("strip") || !is_constant_or_absent(n, 2)) return false;
-  const Window w = window_of(n);
-  for (size_t a = 0; a < w.rank(); ++a)
-    if (w.kernel[a] != 1 || w.strides[a] != 1 || !w.pads_begin[a].is(0) || !w.pads_end[a].is(0)) return false;
-  return true;
-}
-
-std::optional<RowProduct> product_of(const Node& n, int64_t rows) {
-  const Tensor& w = *n.inputs[1]->data;
-  if (is_op(n, "Conv")) {
-    if (!is_pointwise(n)) return std::nullopt;
-    return RowProduct{rows, w.dim(1), w.dim(0), w.as<float>(), 1, w.dim(1), 1};
-  }
-  if (w.rank() != 2) return std::nullopt;
-  if (is_op(n, "MatMul")) return RowProduct{rows, w.dim(0), w.dim(1), w.as<float>(), w.dim(1), 1, 1};
-  if (!is_op(n, "Gemm") || n.attributes.integer("transA", 0) != 0) return std::nullopt;
-  if (n.anchor_inputs > 2 && n.inputs[2] &&
-      (!n.inputs[2]->data || n.inputs[2]->data->size() != n.inputs[2]->type.shape.back().value()))
-    return std::nullopt;
-  const bool transposed = n.attributes.integer("transB", 0) != 0;
-  RowProduct p{rows, w.dim(0), w.dim(1), w.as<float>(), w.dim(1), 1, n.attributes.real("alpha", 1)};
-  if (transposed) std::swap(p.k, p.n), std::swap(p.k_stride, p.n_stride);
-  return p;
-}
 
 // Cycles of multiply-adds, and of the weights that stream in beside them.
 double cycles(const Machine& m, double sums, double weight_bytes, double passes) {
@@ -99,22 +50,11 @@ bool is_faster(const RowProduct& p, const Target& t, const StrassenChoice& c) {
 
 }  // namespace
 
-std::optional<RowProduct> strassen_product(const Node& n) {
-  if (!is_op(n, "MatMul") && !is_op(n, "Gemm") && !is_op(n, "Conv")) return std::nullopt;
-  const Value &x = *n.inputs[0], &w = *n.inputs[1], &y = *n.outputs[0];
-  if (x.type.dtype != DType::kF32 || y.type.dtype != DType::kF32 || !w.data || w.type.dtype != DType::kF32)
-    return std::nullopt;
-  if (x.type.shape.size() < 2 || !is_static(y.type.shape) || !has_mergeable_epilogue(n)) return std::nullopt;
-  const int64_t columns = y.type.shape.back().value();
-  const auto p = product_of(n, columns > 0 ? product(y.type.shape).value() / columns : 0);
-  if (!p || p->rows < 2 || p->k < 2 || p->n < 2 || p->k % 2 != 0 || p->n % 2 != 0) return std::nullopt;
-  return p;
-}
-
 std::optional<StrassenChoice> choose_strassen(const Node& n, const Target& t) {
-  const auto p = strassen_product(n);
   const int64_t mark = n.attributes.integer("strassen", 0);
-  if (!p || mark == 0) return std::nullopt;
+  if (mark == 0 || !may_use_strassen(n)) return std::nullopt;
+  if (n.epilogue && !has_vector_text(*n.epilogue)) return std::nullopt;
+  const auto p = row_product(n);
   StrassenChoice c{};
   // The rows' sums take half the cache at most, and what the arena allows.
   const int64_t bytes = std::min(machine_of(t).l2 / 2, n.attributes.integer("strassen_bytes", INT64_MAX));

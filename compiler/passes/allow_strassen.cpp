@@ -1,7 +1,7 @@
 // allow_strassen: products with constant weights get the attribute `strassen`: a kernel may compute them by
 // Strassen's seven products of quarters. Sums are rearranged then, with errors of some 1e-6 of the largest
 // output, so --exact forbids it. Whether it pays depends on the target: the kernel decides.
-#include "kernels/strassen.h"
+#include "ops/row_product.h"
 #include "passes/passes.h"
 
 namespace sinter {
@@ -10,7 +10,7 @@ bool allow_strassen(Graph& g, const PassOptions& options) {
   if (options.exact) return false;
   bool changed = false;
   for (const auto& n : g.nodes) {
-    if (n->attributes.has("strassen") || !strassen_product(*n)) continue;
+    if (n->attributes.has("strassen") || !may_use_strassen(*n)) continue;
     n->attributes.set("strassen", int64_t{1});
     changed = true;
   }

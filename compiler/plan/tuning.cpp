@@ -4,8 +4,8 @@
 
 #include "import/sha256.h"
 #include "ir/error.h"
-#include "kernels/strassen.h"
 #include "ops/op.h"
+#include "ops/row_product.h"
 #include "ops/window.h"
 #include "plan/strips.h"
 
@@ -64,7 +64,7 @@ std::vector<TuningCandidate> tuning_candidates(const Plan& plan) {
     for (const Node* n : nodes) {
       if (n->attributes.has("winograd") && may_use_winograd(*n))
         add(tuning_layer({n}), {"direct", kTiles[0], kTiles[1], kTiles[2]});
-      if (n->attributes.has("strassen") && strassen_product(*n))
+      if (n->attributes.has("strassen") && may_use_strassen(*n))
         add(tuning_layer({n}), {"direct", kStrassen});
     }
     i = end;

@@ -88,7 +88,7 @@ TEST(Strassen, Threads) { run("host", {.threads = 3}); }
 TEST(Strassen, ErrorIsSmall) {
   for (const Case& c : kCases) {
     Sheet s;
-    const auto p = strassen_product(*add(s, c, 5));
+    const auto p = row_product(*add(s, c, 5));
     ASSERT_TRUE(p);
     const double e = strassen_error(*p);
     EXPECT_GT(e, 0);

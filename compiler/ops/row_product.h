@@ -1,0 +1,27 @@
+// Products of a tensor's rows with a constant matrix: what MatMul, Gemm and pointwise Conv have in common.
+#pragma once
+#include <optional>
+
+#include "ir/graph.h"
+
+namespace sinter {
+
+// `rows` rows of `k` floats that lie side by side, times constant weights [k][n].
+struct RowProduct {
+  int64_t rows, k, n;
+  const float* w;              // of the initializer
+  int64_t k_stride, n_stride;  // element (i, j) of the weights is scale * w[i * k_stride + j * n_stride]
+  float scale;
+  float at(int64_t i, int64_t j) const { return scale * w[i * k_stride + j * n_stride]; }
+};
+
+// The node as such a product: floats, constant weights and bias, static extents, an epilogue that is the same
+// for all rows or lies like them.
+std::optional<RowProduct> row_product(const Node&);
+
+// Whether Strassen's product may compute it: k and n are even.
+bool may_use_strassen(const Node&);
+// The value of the attribute `strassen` where a measurement has decided for it; 1: the model decides; 0: not.
+constexpr int64_t kTunedStrassen = 2;
+
+}  // namespace sinter
