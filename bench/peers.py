@@ -43,8 +43,11 @@ class Mnn:
         import MNN
         import onnx
         file = path + ".mnn"
+        path, file = os.path.abspath(path), os.path.abspath(file)
+        # In the file's folder: the converter leaves files where it runs.
         subprocess.run([sys.executable, "-m", "MNN.tools.mnnconvert", "-f", "ONNX", "--modelFile", path, "--MNNModel", file,
-                        "--bizCode", "bench"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                        "--bizCode", "bench"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       cwd=os.path.dirname(path))
         graph = onnx.load(path).graph
         config = ({"backend": "CPU", "numThread": threads, "precision": "high"},)
         runtime = MNN.nn.create_runtime_manager(config)

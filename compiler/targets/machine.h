@@ -12,6 +12,7 @@ struct Machine {
   double ops;           // other vector operations, loads and stores among them, in straight code
   double l2_bytes;      // bytes of weights that stream in from the second-level cache
   double memory_bytes;  // ... and from behind it
+  double again_bytes;   // ... that were there shortly before: from a third level where there is one
   int64_t l1, l2;       // bytes of data cache that one core can count on
   bool in_order;
 };
