@@ -14,7 +14,7 @@
 namespace sinter {
 namespace {
 
-constexpr double kMaxError = 1e-5;  // of the layer's largest output
+constexpr double kMaxError = 3e-6;  // of the layer's largest output
 
 // Cycles of multiply-adds, and of the weights that stream in beside them.
 double cycles(const Machine& m, double sums, double weight_bytes, double passes) {
