@@ -64,12 +64,6 @@ std::string describe(const Geometry& g, const Node& n) {
   return text + ", pads " + pads + (n.epilogue ? ", then " + sinter::text(*n.epilogue) : "");
 }
 
-bool is_pointwise(const Window& w) {
-  for (size_t a = 0; a < w.rank(); ++a)
-    if (w.kernel[a] != 1 || w.strides[a] != 1 || !w.pads_begin[a].is(0) || !w.pads_end[a].is(0)) return false;
-  return true;
-}
-
 // Weights [M][C/g][taps] as panels a group, biases padded to whole vectors a group.
 void pack_weights(const Node& n, const Geometry& g, PanelWeights& weights) {
   const float* weight = n.inputs[1]->data->as<float>();
@@ -179,7 +173,7 @@ void emit(LayerWriter& w) {
   const size_t spatial = g.window.rank();
   Window window = g.window;
   Dim batch = g.batch;
-  bool flat = is_pointwise(window) && epilogue.can_merge(1, spatial),
+  bool flat = window.is_pointwise() && epilogue.can_merge(1, spatial),
        flat_batch = flat && epilogue.can_merge(0, spatial);
   if (flat) {
     window = flattened(window, batch, flat_batch);

@@ -28,10 +28,7 @@ bool is_constant_or_absent(const Node& n, size_t input) {
 bool is_pointwise(const Node& n) {
   if (n.attributes.integer("channels_last", 0) != 1 || n.attributes.integer("group", 1) != 1) return false;
   if (n.attributes.has("planar") || n.attributes.has("strip") || !is_constant_or_absent(n, 2)) return false;
-  const Window w = window_of(n);
-  for (size_t a = 0; a < w.rank(); ++a)
-    if (w.kernel[a] != 1 || w.strides[a] != 1 || !w.pads_begin[a].is(0) || !w.pads_end[a].is(0)) return false;
-  return true;
+  return window_of(n).is_pointwise();
 }
 
 std::optional<RowProduct> product_of(const Node& n, int64_t rows) {

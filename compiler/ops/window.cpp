@@ -134,6 +134,13 @@ StaticWindow StaticWindow::turned() const {
 Dim Window::room(size_t i) const {
   return in[i] + pads_begin[i] + pads_end[i] - extent(i) + (ceil_mode ? strides[i] - 1 : 0);
 }
+bool Window::is_pointwise() const {
+  const auto one = [](int64_t n) { return n == 1; };
+  const auto none = [](const Dim& d) { return d.is(0); };
+  return std::all_of(kernel.begin(), kernel.end(), one) && std::all_of(strides.begin(), strides.end(), one) &&
+         std::all_of(pads_begin.begin(), pads_begin.end(), none) &&
+         std::all_of(pads_end.begin(), pads_end.end(), none);
+}
 bool Window::has_static_pads() const { return sinter::is_static(pads_begin) && sinter::is_static(pads_end); }
 bool Window::is_static() const {
   return has_static_pads() && sinter::is_static(in) && sinter::is_static(out);

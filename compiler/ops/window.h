@@ -40,6 +40,7 @@ struct Window {
   // be missing. Not negative, or there is no output.
   Dim room(size_t axis) const;
   bool has_static_pads() const;
+  bool is_pointwise() const;     // kernel 1, stride 1, no pads
   bool is_static() const;        // in, out and pads are numbers
   StaticWindow numbers() const;  // is_static() only, else a bug
 };
