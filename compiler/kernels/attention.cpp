@@ -148,20 +148,6 @@ void Writer::write() {
   if (w_.node.input(kValidKeys)) w_.out.line("return 0;");
 }
 
-namespace {
-// `count` vectors of `lanes` lanes as panels of at most `vectors`.
-Panels cut_into(int64_t count, int vectors, int lanes) {
-  Panels p;
-  p.vectors = static_cast<int>(std::min<int64_t>(vectors, (count + lanes - 1) / lanes));
-  p.full = count / (p.vectors * lanes);
-  if (const int64_t left = count - p.full * p.vectors * lanes; left > 0) {
-    p.rest = static_cast<int>((left + lanes - 1) / lanes);
-    p.tail = static_cast<int>(left - (p.rest - 1) * lanes);
-  }
-  return p;
-}
-}  // namespace
-
 // Panels, tiles and blocks.
 void Writer::cut() {
   const Target& target = w_.target;
@@ -169,7 +155,7 @@ void Writer::cut() {
   single_query_ = f_.q_length.is(1);
   masking_ = masking_of(w_.node, f_, lanes);
   const int64_t total = std::max<int64_t>(f_.total.hi(), 1), v_head = f_.v_head.value();
-  keys_ = cut_into(total, widest_panel(target, total), lanes);
+  keys_ = cut_panels(total, widest_panel(target, total), lanes);
   rows_ = single_query_ ? 1 : target.tile(keys_.vectors);
   capacity_ = (total + lanes - 1) / lanes * lanes;
   const int64_t width = keys_.vectors * lanes;
@@ -178,7 +164,7 @@ void Writer::cut() {
   block_ = capacity_ <= longest + width ? capacity_ : usual / width * width;
   single_block_ = block_ == capacity_;
   padded_ = (v_head + lanes - 1) / lanes * lanes;
-  panels_ = cut_into(v_head, single_query_ ? std::min(4, target.max_vectors) : keys_.vectors, lanes);
+  panels_ = cut_panels(v_head, single_query_ ? std::min(4, target.max_vectors) : keys_.vectors, lanes);
   v_is_panel_ = panels_.full == 1 && panels_.rest == 0 && t_.v.position == std::to_string(v_head);
 }
 

@@ -50,17 +50,20 @@ double panels_cost(const Target& t, int64_t channels, int64_t pixels) {
   return best_panels(t, channels, pixels).second;
 }
 
-Panels panels_of(const Target& t, int64_t channels, int64_t pixels) {
-  const int best = best_panels(t, channels, pixels).first;
+Panels cut_panels(int64_t channels, int vectors, int lanes) {
   Panels p;
-  p.vectors = best;
-  p.full = channels / (int64_t{best} * t.lanes);
-  const int64_t left = channels - p.full * best * t.lanes;
+  p.vectors = static_cast<int>(std::clamp<int64_t>((channels + lanes - 1) / lanes, 1, vectors));
+  p.full = channels / (int64_t{p.vectors} * lanes);
+  const int64_t left = channels - p.full * p.vectors * lanes;
   if (left > 0) {
-    p.rest = static_cast<int>((left + t.lanes - 1) / t.lanes);
-    p.tail = static_cast<int>(left - int64_t{p.rest - 1} * t.lanes);
+    p.rest = static_cast<int>((left + lanes - 1) / lanes);
+    p.tail = static_cast<int>(left - int64_t{p.rest - 1} * lanes);
   }
   return p;
+}
+
+Panels panels_of(const Target& t, int64_t channels, int64_t pixels) {
+  return cut_panels(channels, best_panels(t, channels, pixels).first, t.lanes);
 }
 
 namespace {

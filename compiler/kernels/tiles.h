@@ -21,6 +21,8 @@ struct Panels {
   int tail = 0;
 };
 Panels panels_of(const Target&, int64_t channels, int64_t pixels);
+// Panels of at most `vectors` vectors.
+Panels cut_panels(int64_t channels, int vectors, int lanes);
 // Vector multiply-adds, and what else takes their time, of one input channel with those panels.
 double panels_cost(const Target&, int64_t channels, int64_t pixels);
 
