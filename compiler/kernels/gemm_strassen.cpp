@@ -32,14 +32,15 @@ class Writer {
                     choice_.error, epilogue_.summary()));
     panels_ = panels_of(w_.target, p_.n / 2, choice_.height);
     x_ = w_.input(0);
-    weights_ = w_.weights("w",
-                          pack_panels(panels_, lanes, p_.n / 2, 7 * (p_.k / 2),
-                                      [&](int64_t i, int64_t j) {
-                                        const int64_t half = p_.k / 2;
-                                        return strassen_weight(p_, static_cast<int>(i / half), i % half, j);
-                                      }),
-                          fmt::format("[7 products][{}][{}], in panels of {} columns", p_.k / 2, p_.n / 2,
-                                      panels_.vectors * lanes));
+    weights_ =
+        w_.weights("w",
+                   pack_panels(panels_, lanes, p_.n / 2, 7 * (p_.k / 2),
+                               [&](int64_t i, int64_t j) {
+                                 const int64_t half = p_.k / 2;
+                                 return strassen_weights(p_, i % half, j)[static_cast<size_t>(i / half)];
+                               }),
+                   fmt::format("[7 products][{}][{}], in panels of {} columns", p_.k / 2, p_.n / 2,
+                               panels_.vectors * lanes));
     if (n_.anchor_inputs > 2 && n_.inputs[2])
       bias_ = w_.weights("bias", packed_bias(), fmt::format("[{}]", p_.n));
     y_ = w_.output(0);

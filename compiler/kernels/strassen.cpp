@@ -71,45 +71,65 @@ std::optional<StrassenChoice> choose_strassen(const Node& n, const Target& t) {
   return c;
 }
 
-float strassen_weight(const RowProduct& p, int step, int64_t i, int64_t j) {
+std::array<float, 7> strassen_weights(const RowProduct& p, int64_t i, int64_t j) {
   const int64_t below = i + p.k / 2, right = j + p.n / 2;
   const double w11 = static_cast<double>(p.at(i, j)), w12 = static_cast<double>(p.at(i, right));
   const double w21 = static_cast<double>(p.at(below, j)), w22 = static_cast<double>(p.at(below, right));
-  const double factors[7] = {w11, w21, w22 - w12 + w11, w22 - w12, w21 - (w22 - w12 + w11), w12 - w11, w22};
-  return static_cast<float>(factors[step]);
+  const double t1 = w12 - w11, t2 = w22 - w12 + w11;
+  const auto f = [](double w) { return static_cast<float>(w); };
+  return {f(w11), f(w21), f(t2), f(w22 - w12), f(w21 - t2), f(t1), f(w22)};
 }
+
+namespace {
+
+// The seven products of one element of each quarter of the result, and its four sums in double.
+struct Sums {
+  float products[7] = {};
+  double exact[4] = {};
+
+  void add(const float (&x)[4], const std::array<float, 7>& weights, const double (&w)[4]) {
+    const float s1 = x[2] + x[3], s2 = s1 - x[0];
+    const float factors[7] = {x[0], x[1], s2, x[0] - x[2], x[3], s1, x[1] - s2};
+    for (size_t q = 0; q < 7; ++q) products[q] += factors[q] * weights[q];
+    for (size_t c = 0; c < 4; ++c)
+      exact[c] +=
+          static_cast<double>(x[c / 2 * 2]) * w[c % 2] + static_cast<double>(x[c / 2 * 2 + 1]) * w[c % 2 + 2];
+  }
+  std::array<float, 4> results() const {
+    const float u2 = products[0] + products[2], u3 = u2 + products[3];
+    return {products[0] + products[1], u2 + products[5] + products[6], u3 + products[4], u3 + products[5]};
+  }
+};
+
+}  // namespace
 
 double strassen_error(const RowProduct& p) {
   constexpr int64_t kColumns = 16, kRows = 4;
-  const int64_t half = p.k / 2;
+  const int64_t half = p.k / 2, right = p.n / 2;
   std::mt19937 random(1);
   std::vector<float> x(static_cast<size_t>(2 * kRows * p.k));
   for (float& f : x) f = static_cast<float>(random()) / 2147483648.0f - 1.0f;
   double worst = 0, largest = 0;
-  for (int64_t j = 0; j < p.n / 2; j += std::max<int64_t>(1, p.n / 2 / kColumns))
-    for (int64_t r = 0; r < kRows; ++r) {
-      const float *upper = x.data() + r * p.k, *lower = upper + kRows * p.k;
-      float sums[7] = {};
-      double exact[4] = {};
-      for (int64_t i = 0; i < half; ++i) {
-        const float x11 = upper[i], x12 = upper[half + i], x21 = lower[i], x22 = lower[half + i];
-        const float s1 = x21 + x22, s2 = s1 - x11;
-        const float factors[7] = {x11, x12, s2, x11 - x21, x22, s1, x12 - s2};
-        for (int q = 0; q < 7; ++q) sums[q] += factors[q] * strassen_weight(p, q, i, j);
-        for (int c = 0; c < 4; ++c) {
-          const float* row = c < 2 ? upper : lower;
-          const int64_t column = j + (c % 2) * (p.n / 2);
-          exact[c] += static_cast<double>(row[i]) * static_cast<double>(p.at(i, column)) +
-                      static_cast<double>(row[half + i]) * static_cast<double>(p.at(half + i, column));
-        }
-      }
-      const float u2 = sums[0] + sums[2], u3 = u2 + sums[3];
-      const float got[4] = {sums[0] + sums[1], u2 + sums[5] + sums[6], u3 + sums[4], u3 + sums[5]};
-      for (int c = 0; c < 4; ++c) {
-        worst = std::max(worst, std::abs(static_cast<double>(got[c]) - exact[c]));
-        largest = std::max(largest, std::abs(exact[c]));
+  for (int64_t j = 0; j < right; j += std::max<int64_t>(1, right / kColumns)) {
+    Sums sums[kRows];
+    for (int64_t i = 0; i < half; ++i) {
+      const std::array<float, 7> weights = strassen_weights(p, i, j);
+      const double w[4] = {static_cast<double>(p.at(i, j)), static_cast<double>(p.at(i, j + right)),
+                           static_cast<double>(p.at(half + i, j)),
+                           static_cast<double>(p.at(half + i, j + right))};
+      for (int64_t r = 0; r < kRows; ++r) {
+        const float *upper = x.data() + r * p.k + i, *lower = upper + kRows * p.k;
+        sums[r].add({upper[0], upper[half], lower[0], lower[half]}, weights, w);
       }
     }
+    for (const Sums& s : sums) {
+      const std::array<float, 4> got = s.results();
+      for (size_t c = 0; c < 4; ++c) {
+        worst = std::max(worst, std::abs(static_cast<double>(got[c]) - s.exact[c]));
+        largest = std::max(largest, std::abs(s.exact[c]));
+      }
+    }
+  }
   return largest > 0 ? worst / largest : 0;
 }
 

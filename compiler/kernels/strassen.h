@@ -1,6 +1,7 @@
 // Products of a tensor's rows with a constant matrix, by Strassen's seven products of quarters: whether it
 // pays, its weights and its error (the formulas are in runtime/sinter/strassen.h).
 #pragma once
+#include <array>
 #include <optional>
 
 #include "ops/row_product.h"
@@ -19,9 +20,8 @@ struct StrassenChoice {
 // How it is to be computed on the target; no value where the plain product is as fast or the error too large.
 std::optional<StrassenChoice> choose_strassen(const Node&, const Target&);
 
-// The factor of product `step` (strassen.h) of the quarters of the weights: element (i, j), i < k / 2, j < n
-// / 2.
-float strassen_weight(const RowProduct&, int step, int64_t i, int64_t j);
+// The right factors of the seven products, in the order of their steps: element (i, j), i < k / 2, j < n / 2.
+std::array<float, 7> strassen_weights(const RowProduct&, int64_t i, int64_t j);
 
 // The greatest error of float arithmetic with these weights on seeded inputs in [-1, 1), relative to the
 // largest output.
