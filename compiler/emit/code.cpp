@@ -153,6 +153,9 @@ class Code {
       for (const std::string& h : e.layer->includes) (h.rfind("sinter/", 0) == 0 ? headers : own).insert(h);
     for (const std::string& h : own) p_.line("#include \"{}\"", h);
     if (machine_of(target_).in_order) p_.line("#include \"sinter/in_order.h\"");
+    const bool dots = std::any_of(headers.begin(), headers.end(),
+                                  [](const std::string& h) { return h.rfind("sinter/dot", 0) == 0; });
+    if (target_.dot_products && dots) p_.line("#include \"sinter/dot_products.h\"");
     p_.line("#include \"sinter/simd_{}.h\"", target_.isa);
     if (std::any_of(g_.checks.begin(), g_.checks.end(), [](const Check&) { return true; }) ||
         !g_.symbols->all().empty())

@@ -1,5 +1,7 @@
 #include "emit/epilogue.h"
 
+#include <cmath>
+
 #include "ir/error.h"
 
 namespace sinter {
@@ -12,8 +14,25 @@ Epilogue::Epilogue(LayerWriter& w, const Shape& out_shape)
   Numbered numbered = number_operands(w, n.epilogue, out_shape);
   expr_ = std::move(numbered.value);
   operands_ = std::move(numbered.operands);
+  for (const size_t i : numbered.inputs) values_.push_back(n.inputs[i]);
+  bytes_ = byte_steps(expr_, [&](int k) { return most(k); });
   w.include("sinter/math.h");
   if (has_lane_text(*expr_) && has_integer_lanes(*expr_)) w.include("sinter/lanes.h");
+}
+
+double Epilogue::most(int operand) const {
+  const Value* v = values_[static_cast<size_t>(operand)];
+  if (!v->data || v->type.dtype != DType::kF32) return INFINITY;
+  double most = 0;
+  for (int64_t i = 0; i < v->data->size(); ++i) {
+    const double x = std::abs(static_cast<double>(v->data->as<float>()[i]));
+    if (!(x <= most)) most = std::isnan(x) ? INFINITY : x;
+  }
+  return most;
+}
+
+double Epilogue::most_steps(double sums) const {
+  return magnitude(*bytes_->value, sums, [&](int k) { return most(k); });
 }
 
 DType Epilogue::dtype() const { return expr_ ? expr_->dtype : plain_; }
@@ -53,7 +72,17 @@ std::string Epilogue::address(size_t k, const std::vector<std::string>& index) c
 
 std::string Epilogue::vector(const std::string& acc, const std::vector<std::string>& index,
                              const std::string& lanes, Printer& out) const {
-  if (!expr_) return acc;
+  return expr_ ? lanes_of(expr_, acc, index, lanes, out) : acc;
+}
+
+std::string Epilogue::steps(const std::string& acc, const std::vector<std::string>& index,
+                            const std::string& lanes, Printer& out) const {
+  return lanes_of(bytes_->value, acc, index, lanes, out);
+}
+
+std::string Epilogue::lanes_of(const ExprPtr& e, const std::string& acc,
+                               const std::vector<std::string>& index, const std::string& lanes,
+                               Printer& out) const {
   auto operand = [&](int k) {
     const Strided& s = operands_[static_cast<size_t>(k)];
     const std::string p = s.pointer + address(static_cast<size_t>(k), index);
@@ -65,7 +94,7 @@ std::string Epilogue::vector(const std::string& acc, const std::vector<std::stri
     return is_integer(s.dtype) ? fmt::format("splat(static_cast<float>(*({})))", p)
                                : fmt::format("splat(*({}))", p);
   };
-  return expr_text(expr_, TextMode::kVector, operand, acc, out, "e");
+  return expr_text(e, TextMode::kVector, operand, acc, out, "e");
 }
 
 std::string Epilogue::scalar(const std::string& acc, const std::vector<std::string>& index, Printer& out,

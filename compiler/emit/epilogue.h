@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "emit/byte_steps.h"
 #include "emit/expr_text.h"
 #include "emit/loops.h"
 
@@ -30,18 +31,30 @@ class Epilogue {
   // as lines first.
   std::string vector(const std::string& acc, const std::vector<std::string>& index, const std::string& lanes,
                      Printer& out) const;
-  // The same for one element of any type, by the words of simd_*.h (lane) or scalar.h.
+  // Where the result is bytes that store_rounded (runtime/sinter/dot.h) stores: its bounds, else null; and
+  // the vector to hand to it, as vector().
+  const ByteSteps* bytes() const { return bytes_ ? &*bytes_ : nullptr; }
+  // A bound of |steps()| where the sums are at most `sums`.
+  double most_steps(double sums) const;
+  std::string steps(const std::string& acc, const std::vector<std::string>& index, const std::string& lanes,
+                    Printer& out) const;
+  // The same as vector() for one element of any type, by the words of simd_*.h (lane) or scalar.h.
   std::string scalar(const std::string& acc, const std::vector<std::string>& index, Printer& out,
                      TextMode mode = TextMode::kScalar) const;
   // For a summary: " + relu" or nothing.
   std::string summary() const;
 
  private:
+  std::string lanes_of(const ExprPtr& e, const std::string& acc, const std::vector<std::string>& index,
+                       const std::string& lanes, Printer& out) const;
   std::string address(size_t k, const std::vector<std::string>& index) const;
   LayerWriter& w_;
+  double most(int operand) const;  // the greatest magnitude of a constant operand, infinity of others
   ExprPtr expr_;
+  std::optional<ByteSteps> bytes_;
   DType plain_;
   std::vector<Strided> operands_;
+  std::vector<const Value*> values_;  // of the operands
   Shape shape_;
 };
 

@@ -4,18 +4,13 @@
 // The loops are those of conv.cpp: channels-last rows, taps outside the input never touched. A run of taps is
 // one product where it holds whole pairs (an even number of channels, no groups, no dilation), else each tap
 // is. Sums go to a small array and through the epilogue, which scales, rounds and saturates them.
-#include "emit/epilogue.h"
+#include "kernels/integer.h"
 #include "kernels/rows.h"
 #include "kernels/tiles.h"
 #include "ops/op.h"
 
 namespace sinter {
 namespace {
-
-bool is_integer_product(const Node& n, std::string_view op) {
-  return n.op->domain[0] == 0 && n.op->name == op && n.attributes.integer("integer", 0) != 0 &&
-         n.inputs[1]->data && n.inputs[1]->data->size() > 0;
-}
 
 // Weights [groups][columns][taps][depth] by `at(group, column, tap, i)`, cut into panels, packed in pairs.
 template <class At>
@@ -76,24 +71,7 @@ std::string panels_comment(const Panels& p, const Target& t) {
 
 // --- convolution
 
-bool accepts_conv(const Node& n, const Target&) {
-  return is_integer_product(n, "Conv") && n.attributes.integer("channels_last", 0) == 1 &&
-         (n.anchor_inputs < 3 || !n.inputs[2] || n.inputs[2]->data);
-}
-
-struct ConvShape {
-  int64_t groups, group_in, group_out, taps;
-};
-ConvShape shape_of(const Node& n) {
-  const Tensor& w = *n.inputs[1]->data;
-  const int64_t groups = n.attributes.integer("group", 1);
-  return {groups, w.dim(1), w.dim(0) / groups, w.size() / (w.dim(0) * w.dim(1))};
-}
-
-bool is_depthwise(const Node& n) {
-  const ConvShape s = shape_of(n);
-  return s.groups > 1 && s.group_in == 1 && s.group_out == 1;
-}
+bool accepts_conv(const Node& n, const Target&) { return is_integer_conv(n, DType::kI16); }
 
 // Opens a loop nest over the rows, calls `pixels(name of the lambda)` for all pixels of each.
 void for_each_pixel(LayerWriter& w, const Rows& rows, int tile, const std::function<void(bool)>& define) {
@@ -124,10 +102,10 @@ void open_lambda(LayerWriter& w, bool edge) {
 
 void emit_conv(LayerWriter& w) {
   const Node& n = w.node;
-  const ConvShape s = shape_of(n);
+  const ConvShape s = conv_shape(n);
   const Window window = window_of(n);
   const int lanes = w.target.lanes;
-  const int64_t in_channels = s.groups * s.group_in, out_channels = s.groups * s.group_out;
+  const int64_t in_channels = s.in_channels(), out_channels = s.out_channels();
   w.include("sinter/mac_int.h");
   w.flops(product(n.outputs[0]->type.shape) * Dim(2 * s.taps * s.group_in));
   const std::string x = w.input(0);
@@ -204,11 +182,13 @@ void emit_conv(LayerWriter& w) {
 
 // --- depthwise: every channel has its own kernel, vectors run over channels
 
-bool accepts_depthwise(const Node& n, const Target& t) { return accepts_conv(n, t) && is_depthwise(n); }
+bool accepts_depthwise(const Node& n, const Target& t) {
+  return accepts_conv(n, t) && conv_shape(n).is_depthwise();
+}
 
 void emit_depthwise(LayerWriter& w) {
   const Node& n = w.node;
-  const ConvShape s = shape_of(n);
+  const ConvShape s = conv_shape(n);
   const int lanes = w.target.lanes;
   const int64_t channels = s.groups, padded = (channels + lanes - 1) / lanes * lanes;
   w.include("sinter/mac_int.h");
@@ -265,7 +245,7 @@ void emit_depthwise(LayerWriter& w) {
 // --- matrix product with a constant second factor: all rows are one long column of rows
 
 bool accepts_matmul(const Node& n, const Target&) {
-  return is_integer_product(n, "MatMul") && n.inputs[0]->type.shape.size() >= 2 &&
+  return is_integer_product(n, "MatMul", DType::kI16) && n.inputs[0]->type.shape.size() >= 2 &&
          n.inputs[1]->data->rank() == 2;
 }
 

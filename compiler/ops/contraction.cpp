@@ -56,6 +56,13 @@ void multiply(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t 
     }
 }
 
+Tensor less_zero(const Node& n, const Tensor& x) {
+  Tensor y = x.converted(DType::kF64);
+  if (const int64_t zero = x_zero_of(n); zero != 0)
+    for (int64_t i = 0; i < y.size(); ++i) y.as<double>()[i] -= static_cast<double>(zero);
+  return y;
+}
+
 Tensor wrapped(const Tensor& sums) {
   Tensor out(DType::kI32, sums.shape());
   for (int64_t i = 0; i < sums.size(); ++i)

@@ -1,6 +1,6 @@
 // Conv (ONNX Conv-22): y[n,m,o] = b[m] + sum over c, k of w[m,c,k] * x[n, group's c, o*stride + k*dilation -
 // pad], over any number of spatial axes; padding counts as 0. With the attribute `integer`, which lowering
-// sets: int16 x and w, int32 b and y, sums wrap.
+// sets: integer x and w (contraction.h), int32 b and y, sums wrap.
 //
 // eval: one column matrix a group (columns.h) times the group's weights.
 #include "ops/columns.h"
@@ -31,11 +31,12 @@ std::vector<int64_t> kernel_of(Inference& x) {
 void infer(Inference& x) {
   const Attributes& a = x.attributes();
   const bool integer = sums_integers(x.node);
-  x.require(integer ? x.dtype(0) == DType::kI16 : is_float(x.dtype(0)),
+  x.require(integer ? is_integer_pair(x.dtype(0), x.dtype(1)) : is_float(x.dtype(0)),
             fmt::format("only for floats, not {}", name_of(x.dtype(0))));
   for (size_t i = 1; i < 3; ++i)
     if (x.has(i))
-      x.require(x.dtype(i) == (integer && i == 2 ? DType::kI32 : x.dtype(0)), "inputs of different types");
+      x.require(x.dtype(i) == (integer ? i == 2 ? DType::kI32 : x.dtype(1) : x.dtype(0)),
+                "inputs of different types");
   x.require(x.rank(0) >= 3 && x.rank(1) == x.rank(0),
             fmt::format("input {} and weights {}: both need N, C and the same spatial axes", text(x.shape(0)),
                         text(x.shape(1))));
@@ -93,7 +94,9 @@ void eval(Evaluation& e) {
   const bool integer = sums_integers(e.node);
   const DType dtype = integer ? DType::kI32 : e.in[0].dtype();
   const DType work = integer ? DType::kF64 : contraction_dtype(dtype);  // exact: |sums| < 2^53
-  const Tensor x = converted_if(channels_first(a, e.in[0]), work), w = converted_if(e.in[1], work);
+  const Tensor x = integer ? less_zero(e.node, channels_first(a, e.in[0]))
+                           : converted_if(channels_first(a, e.in[0]), work),
+               w = converted_if(e.in[1], work);
   const Tensor bias = e.has(2) ? converted_if(e.in[2], work) : Tensor();
   const Shape spatial(x.shape().begin() + 2, x.shape().end());
   const std::vector<int64_t> kernel(w.shape().begin() + 2, w.shape().end());

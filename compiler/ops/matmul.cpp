@@ -1,6 +1,6 @@
 // MatMul (ONNX MatMul-13): numpy's matmul, batch axes broadcast, one-dimensional operands get an axis of 1
-// that the result loses; with the attribute `integer`, which lowering sets: int16 factors, int32 sums that
-// wrap. Gemm (ONNX Gemm-13): alpha * A' * B' + beta * C, C broadcast to the product's shape.
+// that the result loses; with the attribute `integer`, which lowering sets: integer factors (contraction.h),
+// int32 sums that wrap. Gemm (ONNX Gemm-13): alpha * A' * B' + beta * C, C broadcast to the product's shape.
 #include <cmath>
 
 #include "ops/contraction.h"
@@ -21,7 +21,8 @@ void check_types(Inference& x) {
 void infer_matmul(Inference& x) {
   const bool integer = sums_integers(x.node);
   if (integer)
-    x.require(x.dtype(0) == DType::kI16 && x.dtype(1) == DType::kI16, "integer products are of int16");
+    x.require(is_integer_pair(x.dtype(0), x.dtype(1)),
+              fmt::format("no integer product of {} and {}", name_of(x.dtype(0)), name_of(x.dtype(1))));
   else
     check_types(x);
   Shape a = x.shape(0), b = x.shape(1);
@@ -90,7 +91,8 @@ void eval_matmul(Evaluation& e) {
   const DType work = integer ? DType::kF64 : contraction_dtype(dtype);  // exact: |sums| < 2^53
   Tensor y(work, e.out[0].shape());
   with_contraction_type(work, [&](auto t) {
-    matmul<decltype(t)>(converted_if(e.in[0], work), converted_if(e.in[1], work), y);
+    matmul<decltype(t)>(integer ? less_zero(e.node, e.in[0]) : converted_if(e.in[0], work),
+                        converted_if(e.in[1], work), y);
   });
   e.out[0] = integer ? wrapped(y) : converted_if(y, dtype);
 }

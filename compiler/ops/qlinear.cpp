@@ -83,10 +83,8 @@ Value* scale_of(Lowering& l, Value* v) {
 // saturate(round(sums * scale) + zero) as bytes.
 Value* requantized(Lowering& l, Value* sums, Value* scale, Value* zero) {
   require_bytes(l, zero);
-  Value* real = l("Mul", {l.cast(sums, DType::kF32), scale});
-  const DType to = dtype_of(zero);
-  return l.cast(
-      l("Add", {l("Round", {real}), l.cast(scalar_of(l, zero, "the zero point of y"), DType::kF32)}), to);
+  return quantized(l, l("Mul", {l.cast(sums, DType::kF32), scale}), l.number(1),
+                   scalar_of(l, zero, "the zero point of y"), dtype_of(zero));
 }
 
 void lower_conv_integer(Lowering& l) {

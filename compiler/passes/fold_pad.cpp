@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/contraction.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -84,7 +85,7 @@ bool fold_into(Graph& g, Node* n) {
   const size_t spatial = p->begin.size();
   std::vector<int64_t> pads = n->attributes.integers("pads", std::vector<int64_t>(2 * spatial, 0));
   if (automatic == "VALID") pads.assign(2 * spatial, 0);
-  if (conv ? p->value != 0 : !pool_allows(*n, *p, pads)) return false;
+  if (conv ? p->value != static_cast<double>(x_zero_of(*n)) : !pool_allows(*n, *p, pads)) return false;
   for (size_t i = 0; i < spatial; ++i) {
     pads[i] += p->begin[i];
     pads[i + spatial] += p->end[i];

@@ -226,8 +226,10 @@ bool has_channels_last_form(const Node& n) {
     return false;
   if (!n.input(0) || n.has_output(1) || !n.has_output(0)) return false;
   const TensorType& t = n.inputs[0]->type;
-  return (is_float(t.dtype) || n.attributes.integer("integer", 0) != 0) && t.shape.size() >= 3 &&
-         n.outputs[0]->type.shape.size() == t.shape.size() && n.attributes.integer("channels_last", 0) == 0;
+  const bool pooled_bytes = is_op(&n, "MaxPool") && (t.dtype == DType::kI8 || t.dtype == DType::kU8);
+  return (is_float(t.dtype) || n.attributes.integer("integer", 0) != 0 || pooled_bytes) &&
+         t.shape.size() >= 3 && n.outputs[0]->type.shape.size() == t.shape.size() &&
+         n.attributes.integer("channels_last", 0) == 0;
 }
 
 std::optional<Roles> roles_if_permuted(const Graph& g, const Node& n, const Arrangement& a) {

@@ -18,7 +18,8 @@ struct Target {
   // The register tile of the multiply-accumulate kernels: pixels held at once beside `vectors` output
   // vectors.
   int tile(int vectors) const;
-  int max_vectors;  // the widest tile, in output vectors
+  int max_vectors;            // the widest tile, in output vectors
+  bool dot_products = false;  // one instruction sums four products of bytes (runtime/sinter/dot.h)
 };
 
 const std::vector<const Target*>& all_targets();

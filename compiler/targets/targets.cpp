@@ -23,7 +23,7 @@ bool host_can_run(const Target& t) {
   if (isa == "avx512")
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512cd");
+           __builtin_cpu_supports("avx512cd") && (!t.dot_products || __builtin_cpu_supports("avx512vnni"));
   if (isa == "avx2") return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (isa == "sse42") return __builtin_cpu_supports("sse4.2");
 #elif defined(__aarch64__)
@@ -35,7 +35,7 @@ bool host_can_run(const Target& t) {
 const Target* find_target(const std::string& name) {
   if (name == "host") {
     // aarch64 rows are listed from specific to general; the general one is right on every board.
-    for (const char* best : {"avx512", "avx2", "x86-64-v2", "aarch64", "scalar"})
+    for (const char* best : {"avx512vnni", "avx512", "avx2", "x86-64-v2", "aarch64", "scalar"})
       if (const Target* t = find_target(best); t && host_can_run(*t)) return t;
   }
   for (const Target* t : all_targets())

@@ -1,6 +1,6 @@
 // x86-64 in the three levels of its ABI: SSE4.2 (16 registers of 4 floats, no fused multiply-add), AVX2 with
-// FMA (16 of 8) and AVX-512 (32 of 16). Weights stream from memory, inputs are broadcast from memory, so that
-// a tile of V vectors times T pixels needs V*T + V (+1) registers.
+// FMA (16 of 8) and AVX-512 (32 of 16), the last one with VNNI too. Weights stream from memory, inputs are
+// broadcast from memory, so that a tile of V vectors times T pixels needs V*T + V (+1) registers.
 #include "targets/target.h"
 
 namespace sinter {
@@ -21,7 +21,9 @@ const std::vector<Target>& targets_x86() {
       {"avx2", "x86-64 with AVX2 and FMA (x86-64-v3)", "avx2", 8, 16, false, "-march=x86-64-v3",
        "Haswell, Zen and later", 2},
       {"avx512", "x86-64 with AVX-512 F, BW, CD, DQ, VL (x86-64-v4)", "avx512", 16, 32, false,
-       "-march=x86-64-v4", "Skylake-X, Zen 4 and later", 4},
+       "-march=x86-64-v4", "Skylake-X", 4},
+      {"avx512vnni", "x86-64-v4 with VNNI: dot products of bytes", "avx512", 16, 32, false,
+       "-march=x86-64-v4 -mavx512vnni", "Ice Lake, Zen 4 and later", 4, true},
   };
   return rows;
 }

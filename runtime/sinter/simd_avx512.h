@@ -20,13 +20,22 @@
 
 #if defined(__clang__)
 #include <immintrin.h>
+#if defined(SINTER_DOT_PRODUCTS)
+#define SINTER_ISA_MORE "avx512vnni,"
+#else
+#define SINTER_ISA_MORE ""
+#endif
 #pragma clang attribute push(                                                                        \
     __attribute__((                                                                                  \
-        target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt"))), \
+        target(SINTER_ISA_MORE                                                                       \
+               "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt"))), \
     apply_to = function)
 #define SINTER_ISA_POP 1
 #else
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt")
+#if defined(SINTER_DOT_PRODUCTS)
+#pragma GCC target("avx512vnni")
+#endif
 #include <immintrin.h>
 #endif
 

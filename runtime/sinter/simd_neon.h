@@ -1,5 +1,5 @@
 // SIMD words for ARMv8-A's Advanced SIMD (AArch64): 4 lanes of 32 bits. Every AArch64 compiler has it on, so
-// nothing is switched. Rules of use as in simd_avx512.h; the word list is in simd_common.h.
+// nothing is switched but dot products (dot_products.h). Rules of use as in simd_avx512.h; the word list is in simd_common.h.
 #ifndef SINTER_SIMD_NEON_H_
 #define SINTER_SIMD_NEON_H_
 #ifdef SINTER_ISA
@@ -10,6 +10,14 @@
 #define SINTER_ISA_FMA 1
 #define SINTER_ISA_REGISTERS 32
 
+#if defined(SINTER_DOT_PRODUCTS) && !defined(__ARM_FEATURE_DOTPROD)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
+#define SINTER_ISA_POP 1
+#else
+#pragma GCC target("arch=armv8.2-a+dotprod")
+#endif
+#endif
 #include <arm_neon.h>
 
 // g++ schedules before it allocates registers, which makes the tiles of mac.h that just fit spill: a 3x7 tile
