@@ -433,12 +433,20 @@ std::optional<Tensor> known_contents(const Value& v) {
   return t;
 }
 
+// A dequantised matrix or filter: its bytes say more than the floats that they stand for (pass
+// integer_products).
+bool is_of_weights(const Node& n) {
+  return n.op->domain[0] == 0 && std::string_view(n.op->name) == "DequantizeLinear" && n.inputs[0] &&
+         n.inputs[0]->type.shape.size() >= 2;
+}
+
 }  // namespace
 
 // Small results that are known now become constants: exporters compute shapes, scales and limits by many
 // nodes, partly in floats, and inference of what follows needs their values. (Folding of weights is a pass's
 // work.) The node must be the last one of the graph and inferred.
 void Importer::fold(Graph& g, Node& node) {
+  if (is_of_weights(node)) return;
   if (node.op->impure || !node.bodies.empty() || (!node.op->eval && !node.op->expr && !node.op->lower))
     return;
   bool constant = true, small = true;

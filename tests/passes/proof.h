@@ -16,7 +16,7 @@
 
 namespace sinter {
 
-// Numbers in [-2, 2), or small non-negative integers; positive where the name ends in "_var".
+// Numbers in [-2, 2), any bytes, or small non-negative integers; positive where the name ends in "_var".
 inline Tensor seeded(DType dtype, const std::vector<int64_t>& shape, const std::string& name, uint32_t seed) {
   std::mt19937 random(seed +
                       static_cast<uint32_t>(name.size() * 131 + static_cast<unsigned char>(name.back())));
@@ -26,6 +26,8 @@ inline Tensor seeded(DType dtype, const std::vector<int64_t>& shape, const std::
     const double u = static_cast<double>(random()) / 4294967296.0;
     if (is_float(dtype))
       t.set_real(i, positive ? 0.5 + u : 4 * u - 2);
+    else if (dtype == DType::kI8 || dtype == DType::kU8)
+      t.set_integer(i, static_cast<int64_t>(u * 256) - (dtype == DType::kI8 ? 128 : 0));
     else
       t.set_integer(i, static_cast<int64_t>(u * (dtype == DType::kBool ? 2 : 4)));
   }
@@ -57,7 +59,8 @@ inline std::vector<Tensor> inputs_of(const Graph& g, int64_t extent, uint32_t se
 }
 
 // Runs only these passes (all: every one).
-inline void run_only(Graph& g, const std::vector<std::string>& passes, bool exact = false) {
+inline void run_only(Graph& g, const std::vector<std::string>& passes, bool exact = false,
+                     bool dot_products = false) {
   PassHooks hooks;
   hooks.verify_each = true;
   if (passes != std::vector<std::string>{"all"}) {
@@ -66,6 +69,7 @@ inline void run_only(Graph& g, const std::vector<std::string>& passes, bool exac
   }
   PassOptions options;
   options.exact = exact;
+  options.dot_products = dot_products;
   run_passes(g, options, hooks);
 }
 

@@ -1,0 +1,236 @@
+// integer_products: products of dequantised tensors are computed as the integers that they stand for.
+//
+// For targets with dot products of bytes. DequantizeLinear of bytes and of constant weights in front of a
+// Conv, MatMul or Gemm becomes a product with the attribute `integer` (ops/contraction.h), behind which the
+// sums are scaled: sum((x - x0) * sx * w * sw) = sum((x - x0) * w) * (sx * sw). The integers are exact; what
+// the model rounds in every product and sum is rounded twice here, in the scale and in the bias. Where the
+// result goes through one activation into a QuantizeLinear, the steps of that are part of the scale: the
+// division would be an operation more an element. Products of ConvInteger and its kin, which lowering writes
+// with int16, become products of bytes where their operands are that.
+//
+// A weight's zero point is taken off now, so that it must leave -128 to 127. What doesn't fit (scales for
+// each channel of x, operands that the run makes) stays a product of floats.
+#include <cmath>
+
+#include "ops/contraction.h"
+#include "passes/passes.h"
+#include "passes/quantised.h"
+
+namespace sinter {
+namespace {
+
+// Bytes less a zero point, and what they are multiplied by.
+struct Activations {
+  Value* bytes;
+  int64_t zero;
+  double scale;
+};
+struct Weights {
+  Tensor bytes;               // int8, the zero point taken off
+  std::vector<double> scale;  // one, or one for each output channel
+};
+
+class Rewriter {
+ public:
+  Rewriter(Graph& g, const Order& order) : g_(g), order_(order) {}
+
+  bool fuse(Node* n) {
+    if (is_op(n, "Conv") && !sums_integers(*n)) return product_of_floats(n, 0, false);
+    if (is_op(n, "MatMul") && !sums_integers(*n) && n->inputs[1]->type.shape.size() == 2)
+      return product_of_floats(n, 1, false);
+    if (is_op(n, "Gemm") && n->attributes.integer("transA", 0) == 0 && n->attributes.real("alpha", 1) == 1 &&
+        n->attributes.real("beta", 1) == 1)
+      return product_of_floats(n, n->attributes.integer("transB", 0) ? 0 : 1,
+                               n->attributes.integer("transB", 0) != 0);
+    return (is_op(n, "Conv") || is_op(n, "MatMul")) && product_of_words(n);
+  }
+
+ private:
+  // The factors of `dequantize` nodes: one zero point and one positive scale for all.
+  static std::optional<Activations> activations(const Value* v) {
+    const auto steps = dequantized_steps(v->producer);
+    return steps ? std::optional(Activations{v->producer->inputs[0], steps->zero, steps->scale})
+                 : std::nullopt;
+  }
+
+  // Of a constant tensor whose axis `out` counts the output channels.
+  static std::optional<Weights> weights(const Value* v, size_t out) {
+    const Node* n = v->producer;
+    if (n && is_op(n, "Transpose") && v->type.shape.size() == 2) {
+      auto w = weights(n->inputs[0], 1 - out);
+      if (w) w->bytes = evaluate(*n, {w->bytes})[0];
+      return w;
+    }
+    if (!is_ours(n, "dequantize") || !is_bytes(n->inputs[0])) return std::nullopt;
+    const Tensor w = constant_of(n->inputs[0]), scale = constant_of(n->inputs[1]),
+                 zero = n->input(2) ? constant_of(n->inputs[2]) : Tensor::scalar(0.0f);
+    if (!w || !scale || !zero || w.size() == 0) return std::nullopt;
+    const int64_t channels = w.dim(out);
+    // One for all, or one for each channel: an axis `channels` at the place of `out`, counted from the last.
+    const auto repeats = [&](const Tensor& p) {
+      if (p.size() == 1) return true;
+      const size_t behind = w.shape().size() - 1 - out;
+      return p.size() == channels && p.shape().size() > behind &&
+             p.dim(p.shape().size() - 1 - behind) == channels;
+    };
+    if (!repeats(scale) || !repeats(zero)) return std::nullopt;
+    Weights r;
+    for (int64_t c = 0; c < scale.size(); ++c) r.scale.push_back(scale.real(c));
+    int64_t inner = 1;
+    for (size_t a = out + 1; a < w.shape().size(); ++a) inner *= w.dim(a);
+    r.bytes = Tensor(DType::kI8, w.shape());
+    for (int64_t i = 0; i < w.size(); ++i) {
+      const double q =
+          static_cast<double>(w.integer(i)) - zero.real(zero.size() == 1 ? 0 : i / inner % channels);
+      if (q < -128 || q > 127) return std::nullopt;
+      r.bytes.set_integer(i, static_cast<int64_t>(q));
+    }
+    return r;
+  }
+
+  // No sum of `depth` products wraps.
+  static bool holds_sums(int64_t depth) { return depth < (int64_t{1} << 31) / (255 * 128) - 1; }
+
+  bool product_of_floats(Node* n, size_t out, bool transposed) {
+    const auto x = activations(n->inputs[0]);
+    if (!x || n->outputs[0]->type.dtype != DType::kF32) return false;
+    const auto w = weights(n->inputs[1], out);
+    if (!w || !holds_sums(w->bytes.size() / w->bytes.dim(out))) return false;
+    const bool conv = is_op(n, "Conv");
+    const int64_t channels = w->bytes.dim(out);
+    Tensor bias;
+    if (n->input(2)) {
+      bias = constant_of(n->inputs[2]);
+      if (!bias || !(bias.size() == channels || bias.size() == 1)) return false;
+    }
+    const Tail tail = quantiser_behind(n);
+    // Scales and biases against the product: [M, 1, ..] for Conv, [N] for matrices.
+    std::vector<int64_t> shape{channels};
+    if (conv) shape.insert(shape.end(), n->inputs[1]->type.shape.size() - 2, 1);
+    Tensor factor(DType::kF32, shape), offset(DType::kF32, shape);
+    for (int64_t c = 0; c < channels; ++c) {
+      factor.set_real(c, x->scale * w->scale[w->scale.size() == 1 ? 0 : static_cast<size_t>(c)] / tail.scale);
+      if (bias) offset.set_real(c, bias.real(bias.size() == 1 ? 0 : c) / tail.scale);
+      if (!is_scale(factor.real(c)) || !std::isfinite(offset.real(c))) return false;
+    }
+    Value* const bytes = g_.add_constant(n->name + "/weights", transposed ? swapped(w->bytes) : w->bytes);
+    Attributes attributes;
+    if (conv) attributes = n->attributes;
+    attributes.set("integer", int64_t{1});
+    attributes.set("x_zero", x->zero);
+    Value* y = add(n, conv ? "Conv" : "MatMul", "sums", {x->bytes, bytes}, attributes);
+    Attributes to_float;
+    to_float.set("to", static_cast<int64_t>(onnx_of(DType::kF32)));
+    y = add(n, "Cast", "real", {y}, to_float);
+    y = add(n, "Mul", "scaled", {y, g_.add_constant(n->name + "/scale", factor)});
+    if (bias) y = add(n, "Add", "biased", {y, g_.add_constant(n->name + "/bias", offset)});
+    y->type = n->outputs[0]->type;
+    if (tail.quantise)
+      rescale(n, tail, y);
+    else
+      bypass(g_, n->outputs[0], y);
+    return true;
+  }
+
+  // The activation (or none) and the `quantize` node that alone use n's result.
+  struct Tail {
+    Node* activation = nullptr;
+    Node* quantise = nullptr;
+    double scale = 1;
+  };
+  Tail quantiser_behind(const Node* n) const {
+    Tail t;
+    Node* user = only_user(g_, order_, n);
+    if (user && (is_op(user, "Relu") || is_bounded(*user))) {
+      t.activation = user;
+      user = only_user(g_, order_, user);
+    }
+    const auto steps = quantized_steps(user);
+    if (!steps) return {};
+    t.quantise = user;
+    t.scale = steps->scale;
+    return t;
+  }
+  static bool is_bounded(const Node& n) {
+    return is_op(&n, "Clip") && (!n.input(1) || number_of(n.inputs[1])) &&
+           (!n.input(2) || number_of(n.inputs[2]));
+  }
+
+  // Activation and quantiser once more, for y, which is in units of the quantiser's steps.
+  void rescale(Node* n, const Tail& t, Value* y) {
+    if (t.activation) {
+      std::vector<Value*> in{y};
+      for (size_t i = 1; i < t.activation->inputs.size(); ++i)
+        in.push_back(!t.activation->inputs[i]
+                         ? nullptr
+                         : g_.add_constant(t.activation->name + "/bound",
+                                           Tensor::scalar(static_cast<float>(
+                                               *number_of(t.activation->inputs[i]) / t.scale))));
+      y = add(n, t.activation->op->name, "activation", in);
+      add_sources(*y->producer, *t.activation);
+    }
+    Node* q = t.quantise;
+    g_.set_input(q, 0, y);
+    g_.set_input(q, 1, g_.add_constant(q->name + "/one", Tensor::scalar(1.0f)));
+  }
+
+  // Conv or MatMul of int16 that were bytes.
+  bool product_of_words(Node* n) {
+    const size_t out = is_op(n, "Conv") ? 0 : 1;
+    if (!sums_integers(*n) || n->inputs[0]->type.dtype != DType::kI16 || n->inputs[1]->type.shape.size() < 2)
+      return false;
+    const auto x = bytes_of(n->inputs[0]);
+    if (!x) return false;
+    const Tensor words = constant_of(n->inputs[1]);
+    if (!words || words.size() == 0 || !holds_sums(words.size() / words.dim(out))) return false;
+    for (int64_t i = 0; i < words.size(); ++i)
+      if (words.integer(i) < -128 || words.integer(i) > 127) return false;
+    g_.set_input(n, 0, x->bytes);
+    g_.set_input(n, 1, g_.add_constant(n->name + "/weights", words.converted(DType::kI8)));
+    n->attributes.set("x_zero", x->zero);
+    return true;
+  }
+
+  // int16 of bytes, less a constant or not.
+  static std::optional<Activations> bytes_of(const Value* v) {
+    const Node* n = v->producer;
+    int64_t zero = 0;
+    if (n && is_op(n, "Sub")) {
+      const auto z = number_of(n->inputs[1]);
+      if (!z || n->inputs[1]->type.shape.size() > n->inputs[0]->type.shape.size()) return std::nullopt;
+      zero = std::lround(*z);
+      n = n->inputs[0]->producer;
+    }
+    if (!n || !is_op(n, "Cast") || !is_bytes(n->inputs[0]) || n->inputs[0]->data) return std::nullopt;
+    return Activations{n->inputs[0], zero, 1};
+  }
+
+  static Tensor swapped(const Tensor& w) {
+    Tensor t(w.dtype(), {w.dim(1), w.dim(0)});
+    for (int64_t i = 0; i < w.dim(0); ++i)
+      for (int64_t j = 0; j < w.dim(1); ++j) t.set_integer(j * w.dim(0) + i, w.integer(i * w.dim(1) + j));
+    return t;
+  }
+
+  // The result of a new node in front of what used `n`.
+  Value* add(Node* n, const char* op, const char* name, std::vector<Value*> in,
+             const Attributes& attributes = {}) {
+    Value* out = g_.add_value(fmt::format("{}/{}", n->name, name), {});
+    Node* made = g_.add_node(find_op("", op), out->name, std::move(in), {out}, n);
+    made->attributes = attributes;
+    made->sources = n->sources;
+    infer(g_, *made);
+    return out;
+  }
+
+  Graph& g_;
+  const Order& order_;
+};
+
+}  // namespace
+
+bool integer_products(Graph& g, const PassOptions& options) {
+  return options.dot_products && !options.exact && fuse_each<Rewriter>(g);
+}
+
+}  // namespace sinter
