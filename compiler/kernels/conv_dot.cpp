@@ -60,14 +60,14 @@ class ConvWriter {
       emit_tile_parts(w_, turns_, interior, tile_pixels, "ox", "tile(Int<{T}>(), {x});");
     } else if (has_edges()) {
       edge();
-      const std::string begin = w_.dim(rows_->interior_begin()), width = w_.dim(rows_->out_width());
+      const std::string begin = w_.dim(rows_->interior_begin()), end = w_.dim(rows_->interior_end()),
+                        width = w_.dim(rows_->out_width());
       const std::string call =
           fmt::format("edge(ox, {}, {});", rows_->first_tap("ox"), rows_->last_tap("ox"));
       w_.out.line("std::int64_t ox = 0;");
-      w_.out.line("for (; ox < {}; ++ox) {}", begin, call);
-      emit_tiles(w_, "ox", w_.dim(rows_->interior_end()), interior, tile_pixels, "ox",
-                 "tile(Int<{T}>(), {x});");
-      w_.out.line("for (; ox < {}; ++ox) {}", width, call);
+      if (begin != "0") w_.out.line("for (; ox < {}; ++ox) {}", begin, call);
+      emit_tiles(w_, "ox", end, interior, tile_pixels, "ox", "tile(Int<{T}>(), {x});");
+      if (end != width) w_.out.line("for (; ox < {}; ++ox) {}", width, call);
     } else {
       emit_tiles(w_, "0", w_.dim(rows_->interior_end()), interior, tile_pixels, "ox",
                  "tile(Int<{T}>(), {x});");

@@ -52,9 +52,9 @@ class DepthwiseWriter {
       pixels(true);
       const std::string call = fmt::format("edge(ox, {}, {});", rows_.first_tap("ox"), rows_.last_tap("ox"));
       w_.out.line("std::int64_t ox = 0;");
-      w_.out.line("for (; ox < {}; ++ox) {}", begin, call);
+      if (begin != "0") w_.out.line("for (; ox < {}; ++ox) {}", begin, call);
       emit_tiles(w_, "ox", end, interior, kTile, "ox", "tile(Int<{T}>(), {x});");
-      w_.out.line("for (; ox < {}; ++ox) {}", width, call);
+      if (end != width) w_.out.line("for (; ox < {}; ++ox) {}", width, call);
     }
     Rows(rows_).close();
     w_.close_parts();

@@ -49,7 +49,7 @@ void emit(LayerWriter& w) {
   const std::string edge = fmt::format("pixel(ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
   w.out.line("std::int64_t ox = 0;");
   if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, edge);
-  w.out.line("for (; ox < {}; ++ox) pixel(ox, 0, {});", end, rows.kernel());
+  if (begin != end) w.out.line("for (; ox < {}; ++ox) pixel(ox, 0, {});", end, rows.kernel());
   if (end != width) w.out.line("for (; ox < {}; ++ox) {}", width, edge);
   Rows(rows).close();
 }
