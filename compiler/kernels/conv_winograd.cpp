@@ -1,15 +1,15 @@
-// Winograd convolution: 3x3, stride 1, on channels-last floats, F(M x M, 3 x 3) with M = 2, 4 or 6 (the
-// transforms are in runtime/sinter/winograd.h).
+// Winograd convolution: kernels of 3x3 to 6x6, stride 1, on channels-last floats, F(MY x MX, R x R) with 4, 6
+// or 8 positions along each axis (the transforms are in runtime/sinter/winograd.h).
 //
 // The picture's tiles are cut into groups whose transformed inputs (V) and sums (S) stay in the second-level
 // cache. For a group: all its inputs are transformed; then for each panel of output channels the sums at all
 // positions are made with the register tiles of mac.h, transformed back and finished by the epilogue while
 // they are near.
 //
-// Which M, and whether Winograd at all, is decided a layer at a time: by the modelled cycles (multiply-adds,
-// transforms, weights that stream in again for each group), and by the error that the layer's own weights
-// make on random inputs, which must stay below kMaxError. The pass allow_winograd marks the layers that may
-// be rearranged so (not with --exact).
+// Which tile, and whether Winograd at all, is decided a layer at a time: by the modelled cycles
+// (multiply-adds, transforms, weights that stream in again for each group), and by the error that the layer's
+// own weights make on random inputs, which must stay below kMaxError. The pass allow_winograd marks the
+// layers that may be rearranged so (not with --exact).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -24,57 +24,62 @@
 namespace sinter {
 namespace {
 
-// Of the layer's largest output. F(4 x 4) makes 1e-6 to 3e-6, F(6 x 6) 3e-6 to 1e-5: it must be worth that.
+// Of the layer's largest output. Six positions make 1e-6 to 3e-6, eight 3e-6 to 1e-5: they must be worth
+// that.
 constexpr double kMaxError = 3e-6;
-constexpr double kWorth = 1.06;  // times as fast as F(4 x 4)
+constexpr double kWorth = 1.06;  // times as fast as with six
 
-struct Layer3x3 {
+struct Layer {
   int64_t in, out;
-  const float* weight;  // [out][in][3][3]
+  int taps;
+  const float* weight;  // [out][in][taps][taps]
 };
-Layer3x3 layer_of(const Node& n) {
+Layer layer_of(const Node& n) {
   const Tensor& w = *n.inputs[1]->data;
-  return {w.dim(1), w.dim(0), w.as<float>()};
+  return {w.dim(1), w.dim(0), static_cast<int>(w.dim(2)), w.as<float>()};
 }
 
-// The work of one picture cut into tiles of M x M outputs.
+// The work of one picture cut into tiles.
 struct Choice {
-  int m = 0;
+  WinogradTile tile;
   int64_t group = 0;  // tiles
   double cycles = 0;
   double error = 0;  // of the largest output
-  int64_t positions() const { return int64_t{m + 2} * (m + 2); }
 };
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 int64_t likely(const Dim& d) { return d.is_static() ? d.value() : std::min<int64_t>(d.hi(), 64); }
 
-int64_t pitch_of(const Layer3x3& l, const Target& t) { return round_up(l.in, t.lanes); }
+int64_t pitch_of(const Layer& l, const Target& t) { return round_up(l.in, t.lanes); }
 
 // Tiles of a group: V and one panel's sums in most of the second-level cache and in what the arena allows,
-// the groups of equal size; 0 where that is too little for one register tile.
-int64_t group_of(const Node& n, const Target& t, int m, int64_t tiles, const Panels& panels) {
-  const Layer3x3 l = layer_of(n);
-  const int64_t positions = int64_t{m + 2} * (m + 2), tile = t.tile(panels.vectors);
+// the groups of equal size, whole register tiles or, where that is too much, a single smaller one; 0 where
+// too few sums would be in flight then.
+int64_t group_of(const Node& n, const Target& t, const WinogradTile& shape, int64_t tiles,
+                 const Panels& panels) {
+  constexpr int64_t kInFlight = 8;
+  const Layer l = layer_of(n);
+  const int64_t positions = shape.positions(), tile = t.tile(panels.vectors);
   const int64_t each = positions * 4 * (pitch_of(l, t) + int64_t{panels.vectors} * t.lanes);
   const int64_t spare = 2 * positions * 64;  // between planes
-  const int64_t allowed =
-      (n.attributes.integer("winograd_bytes", INT64_MAX / 2) - spare) / each / tile * tile;
-  if (allowed <= 0) return 0;
-  const int64_t most = std::min(std::max<int64_t>(machine_of(t).l2 * 8 / 10 / each, tile), allowed);
+  const int64_t allowed = (n.attributes.integer("winograd_bytes", INT64_MAX / 2) - spare) / each;
+  if (allowed < tile) return allowed * panels.vectors >= kInFlight ? allowed : 0;
+  const int64_t most =
+      std::min(std::max<int64_t>(machine_of(t).l2 * 8 / 10 / each, tile), allowed / tile * tile);
   const int64_t groups = (tiles + most - 1) / most;
   return round_up((tiles + groups - 1) / groups, tile);
 }
 
-Choice modelled(const Node& n, const Target& t, int m) {
-  const Layer3x3 l = layer_of(n);
+Choice modelled(const Node& n, const Target& t, const WinogradTile& tile) {
+  const Layer l = layer_of(n);
   const Machine machine = machine_of(t);
   const Window w = window_of(n);
-  const int64_t tiles = ((likely(w.out[0]) + m - 1) / m) * ((likely(w.out[1]) + m - 1) / m);
+  const int64_t tiles = ((likely(w.out[0]) + tile.rows - 1) / tile.rows) *
+                        ((likely(w.out[1]) + tile.columns - 1) / tile.columns);
   const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
-  Choice c{m, group_of(n, t, m, tiles, panels)};
-  if (c.group == 0) return {m, 0, std::numeric_limits<double>::infinity()};
-  const double positions = static_cast<double>(c.positions()), side = m + 2;
+  Choice c{tile, group_of(n, t, tile, tiles, panels)};
+  if (c.group == 0) return {tile, 0, std::numeric_limits<double>::infinity()};
+  const double positions = static_cast<double>(tile.positions());
   const double in = std::ceil(static_cast<double>(l.in) / t.lanes),
                out = std::ceil(static_cast<double>(l.out) / t.lanes);
   const double groups = std::ceil(static_cast<double>(tiles) / static_cast<double>(c.group));
@@ -86,40 +91,60 @@ Choice modelled(const Node& n, const Target& t, int m) {
   const double weights = positions * static_cast<double>(l.in) * out * t.lanes * 4;
   const double stream = weights * groups /
                         (weights > static_cast<double>(machine.l2) ? machine.memory_bytes : machine.l2_bytes);
-  // Loads, stores and arithmetic of the two transforms.
-  const double transform = 4 * positions + 2 * side * 2 * side;
+  // Loads, stores and arithmetic of the two transforms; that of eight positions is twice as much each.
+  const auto arithmetic = [](int64_t n) { return n == 8 ? 3.8 : 2.0; };
+  const double transform = (4 + arithmetic(tile.height()) + arithmetic(tile.width())) * positions;
   const double transforms = static_cast<double>(tiles) * (in + out * 0.9) * transform / machine.ops;
   c.cycles = std::max(sums, stream) + 0.3 * std::min(sums, stream) + transforms;
   return c;
 }
 
 double direct_cycles(const Node& n, const Target& t) {
-  const Layer3x3 l = layer_of(n);
+  const Layer l = layer_of(n);
   const Machine machine = machine_of(t);
   const Window w = window_of(n);
   const double pixels = static_cast<double>(likely(w.out[0]) * likely(w.out[1]));
   const double out = std::ceil(static_cast<double>(l.out) / t.lanes);
-  const double sums = 9 * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
-  const double weights = 9 * static_cast<double>(l.in) * out * t.lanes * 4;
+  const double taps = l.taps * l.taps;
+  const double sums = taps * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
+  const double weights = taps * static_cast<double>(l.in) * out * t.lanes * 4;
   const double stream =
       weights / (weights > static_cast<double>(machine.l2) ? machine.memory_bytes : machine.l2_bytes);
   return std::max(sums, stream) + 0.3 * std::min(sums, stream);
 }
 
-// The attribute `winograd_tile` (plan/tuning.h) decides instead of the model; the limits hold.
+// The tiles that the attribute `winograd` allows (it is the most outputs along an axis), squares and those
+// with eight positions along one axis and six along the other. The attribute `winograd_tile` (plan/tuning.h)
+// names a square.
+std::vector<WinogradTile> tiles_of(const Node& n) {
+  const int taps = layer_of(n).taps;
+  const int64_t most = n.attributes.integer("winograd", 0), tuned = n.attributes.integer("winograd_tile", 0);
+  std::vector<WinogradTile> tiles;
+  const auto add = [&](int height, int width) {
+    const WinogradTile tile{height - taps + 1, width - taps + 1, taps};
+    if (std::min(tile.rows, tile.columns) < 2 || std::max(tile.rows, tile.columns) > most) return;
+    if (tuned == 0 || (height == width && tuned == tile.rows)) tiles.push_back(tile);
+  };
+  for (const int n : {8, 6, 4}) add(n, n);
+  add(6, 8);
+  add(8, 6);
+  return tiles;
+}
+
+// Tuning decides instead of the model; the limits hold.
 std::optional<Choice> choose(const Node& n, const Target& t) {
   std::vector<Choice> choices;
-  const int64_t tuned = n.attributes.integer("winograd_tile", 0);
-  for (const int m : {6, 4, 2})
-    if (m <= n.attributes.integer("winograd", 0) && (tuned == 0 || tuned == m))
-      choices.push_back(modelled(n, t, m));
-  const auto cost = [](const Choice& c) { return c.cycles * (c.m == 6 ? kWorth : 1); };
+  for (const WinogradTile& tile : tiles_of(n)) choices.push_back(modelled(n, t, tile));
+  const auto cost = [](const Choice& c) {
+    return c.cycles * (std::max(c.tile.height(), c.tile.width()) == 8 ? kWorth : 1);
+  };
   std::sort(choices.begin(), choices.end(),
             [&](const Choice& a, const Choice& b) { return cost(a) < cost(b); });
+  const bool tuned = n.attributes.integer("winograd_tile", 0) != 0;
   const double direct = tuned ? std::numeric_limits<double>::infinity() : direct_cycles(n, t);
   for (Choice& c : choices) {
     if (c.cycles >= direct) break;
-    c.error = winograd_error(n, c.m);
+    c.error = winograd_error(n, c.tile);
     if (c.error <= kMaxError) return c;
   }
   return std::nullopt;
@@ -141,10 +166,11 @@ class Writer {
         epilogue_(w, n_.outputs[0]->type.shape) {}
 
   void emit() {
-    const int lanes = w_.target.lanes, m = choice_.m;
+    const int lanes = w_.target.lanes;
+    const WinogradTile& tile = choice_.tile;
     const Shape& out = n_.outputs[0]->type.shape;
-    tiles_y_ = ceildiv(window_.out[0], Dim(m));
-    tiles_x_ = ceildiv(window_.out[1], Dim(m));
+    tiles_y_ = ceildiv(window_.out[0], Dim(tile.rows));
+    tiles_x_ = ceildiv(window_.out[1], Dim(tile.columns));
     share_groups();
     panels_ = panels_of(w_.target, l_.out, choice_.group);
     pitch_ = pitch_of(l_, w_.target);
@@ -154,15 +180,15 @@ class Writer {
     sum_plane_ = choice_.group * panels_.vectors * lanes + 16;
     w_.include("sinter/winograd.h");
     w_.include("sinter/dims.h");
-    w_.flops(product(out) * Dim(18 * l_.in));
-    w_.summary(
-        fmt::format("Conv 3x3 by Winograd F({}x{}, 3x3), {} -> {} channels, groups of {} tiles, error {:.1g} "
-                    "of the largest{}",
-                    m, m, l_.in, l_.out, choice_.group, choice_.error, epilogue_.summary()));
+    w_.flops(product(out) * Dim(2 * l_.taps * l_.taps * l_.in));
+    w_.summary(fmt::format(
+        "Conv {0}x{0} by Winograd F({1}x{2}, {0}x{0}), {3} -> {4} channels, groups of {5} tiles, "
+        "error {6:.1g} of the largest{7}",
+        l_.taps, tile.rows, tile.columns, l_.in, l_.out, choice_.group, choice_.error, epilogue_.summary()));
     x_ = w_.input(0);
     pack();
     weights_->store("w", fmt::format("[{} channels][{} positions][{}], in panels of {}", l_.out,
-                                     choice_.positions(), l_.in, panels_.vectors * lanes));
+                                     choice_.tile.positions(), l_.in, panels_.vectors * lanes));
     if (n_.anchor_inputs > 2 && n_.inputs[2]) {
       std::vector<float> bias(static_cast<size_t>(round_up(l_.out, lanes)));
       std::copy_n(n_.inputs[2]->data->as<float>(), l_.out, bias.begin());
@@ -186,12 +212,13 @@ class Writer {
   }
 
   void pack() {
-    const int64_t positions = choice_.positions();
+    const int64_t positions = choice_.tile.positions();
     std::vector<float> u(static_cast<size_t>(positions * l_.in * l_.out));
     std::vector<double> one(static_cast<size_t>(positions));
+    const WinogradWeights weights(choice_.tile);
     for (int64_t o = 0; o < l_.out; ++o)
       for (int64_t c = 0; c < l_.in; ++c) {
-        winograd_weight(choice_.m, l_.weight + (o * l_.in + c) * 9, one.data());
+        weights.transform(l_.weight + (o * l_.in + c) * l_.taps * l_.taps, one.data());
         for (int64_t k = 0; k < positions; ++k)
           u[static_cast<size_t>((k * l_.in + c) * l_.out + o)] =
               static_cast<float>(one[static_cast<size_t>(k)]);
@@ -201,7 +228,7 @@ class Writer {
   }
 
   void body() {
-    const int m = choice_.m;
+    const WinogradTile& tile = choice_.tile;
     const Dim batch = n_.inputs[0]->type.shape[0];
     const std::string tiles = w_.dim(tiles_y_ * tiles_x_), columns = w_.dim(tiles_x_);
     const std::string height = w_.dim(window_.in[0]), width = w_.dim(window_.in[1]);
@@ -209,7 +236,7 @@ class Writer {
     LayerWriter::Turns groups{"0", ""};
     if (by_groups_ && w_.threads > 1)
       groups = w_.open_parts(w_.dim(ceildiv(tiles_y_ * tiles_x_, Dim(choice_.group))));
-    v_ = w_.scratch_of_part("v", "float", choice_.positions() * plane_);
+    v_ = w_.scratch_of_part("v", "float", choice_.tile.positions() * plane_);
     if (groups.first == "0")
       w_.out.line("for (std::int64_t first = 0; first < {}; first += {}) {{", tiles, choice_.group);
     else
@@ -223,15 +250,15 @@ class Writer {
     w_.out.line("const std::int64_t ty = (first + t) / {0}, tx = (first + t) % {0};", columns);
     w_.out.line("const std::int64_t run = sinter::min_of({} - t, {} - tx);", inputs.end, columns);
     w_.out.line("winograd_input<{}>({}, {}, {}, {}, ty * {} - {}, tx * {} - {}, run, {} + t * {}, {}, {});",
-                m, batch.is(1) ? x_ : fmt::format("{} + n * {} * {} * {}", x_, height, width, l_.in), height,
-                width, l_.in, m, w_.dim(window_.pads_begin[0]), m, w_.dim(window_.pads_begin[1]), v_, pitch_,
-                plane_, pitch_);
+                shape(), batch.is(1) ? x_ : fmt::format("{} + n * {} * {} * {}", x_, height, width, l_.in),
+                height, width, l_.in, tile.rows, w_.dim(window_.pads_begin[0]), tile.columns,
+                w_.dim(window_.pads_begin[1]), v_, pitch_, plane_, pitch_);
     w_.out.line("t += run;");
     w_.out.line("}}");
     if (!by_groups_) w_.close_parts();
     LayerWriter::Turns panels{"0", ""};
     if (!by_groups_) panels = w_.open_parts(std::to_string(panel_count(panels_)));
-    sums_ = w_.scratch_of_part("s", "float", choice_.positions() * sum_plane_);
+    sums_ = w_.scratch_of_part("s", "float", choice_.tile.positions() * sum_plane_);
     w_.out.line(
         "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their "
         "weights");
@@ -252,7 +279,7 @@ class Writer {
 
   // The sums over input channels at every position.
   void products() {
-    w_.out.line("for (std::int64_t k = 0; k < {}; ++k) {{", choice_.positions());
+    w_.out.line("for (std::int64_t k = 0; k < {}; ++k) {{", choice_.tile.positions());
     w_.out.line("const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int kPixels = pixels.value;");
     w_.out.line("Tile<kVectors, kPixels> sum;");
@@ -272,10 +299,10 @@ class Writer {
   }
 
   // Register tiles over the group's tiles. A group has choice_.group of them, a multiple of the register
-  // tile's, but for the last one, which is cut into equal register tiles: one of a single pixel costs as much
-  // as three.
+  // tile's or less than one, but for the last one, which is cut into equal register tiles: one of a single
+  // pixel costs as much as three.
   void register_tiles() {
-    const int size = w_.target.tile(panels_.vectors);
+    const int size = static_cast<int>(std::min<int64_t>(w_.target.tile(panels_.vectors), choice_.group));
     const Dim tiles = tiles_y_ * tiles_x_;
     const std::string call = "tile(Int<{T}>(), {x});";
     if (!tiles.is_static()) return emit_tile_range(w_, "0", "count", size, "t", call);
@@ -295,12 +322,18 @@ class Writer {
     if (base < size) w_.out.line("for (; t < count; t += {0}) tile(Int<{0}>(), t);", base);
   }
 
+  // The template arguments of the transforms.
+  std::string shape() const {
+    return fmt::format("{}, {}, {}", choice_.tile.rows, choice_.tile.columns, l_.taps);
+  }
+
   void outputs(const std::string& columns) {
-    const int m = choice_.m;
+    const WinogradTile& tile = choice_.tile;
     const std::string height = w_.dim(window_.out[0]), width = w_.dim(window_.out[1]);
     const bool batched = !n_.inputs[0]->type.shape[0].is(1);
     w_.out.line("for (std::int64_t t = 0; t < count; ++t) {{");
-    w_.out.line("const std::int64_t oy = (first + t) / {0} * {1}, ox = (first + t) % {0} * {1};", columns, m);
+    w_.out.line("const std::int64_t oy = (first + t) / {0} * {1}, ox = (first + t) % {0} * {2};", columns,
+                tile.rows, tile.columns);
     w_.out.line("const auto finish = [&](std::int64_t o, auto valid) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int lanes = valid.value;");
     w_.out.line("const std::int64_t oc = c + o * kLanes;");
@@ -309,7 +342,7 @@ class Writer {
         "winograd_output<{}>({} + t * (kVectors * kLanes) + o * kLanes, {}, {} - oy, "
         "sinter::min_of(std::int64_t{{{}}}, {} - ox), [&](int i, int j, f32v sum) "
         "__attribute__((always_inline)) {{",
-        m, sums_, sum_plane_, height, m, width);
+        shape(), sums_, sum_plane_, height, tile.columns, width);
     const std::string value =
         epilogue_.vector(bias_.empty() ? "sum" : "add(sum, b)",
                          {batched ? "n" : "0", "(oy + i)", "(ox + j)", "oc"}, "lanes", w_.out);
@@ -325,7 +358,7 @@ class Writer {
 
   LayerWriter& w_;
   const Node& n_;
-  Layer3x3 l_;
+  Layer l_;
   Window window_;
   Choice choice_;
   Epilogue epilogue_;
@@ -343,7 +376,7 @@ void emit(LayerWriter& w) { Writer(w, *choose(w.node, w.target)).emit(); }
 
 const std::vector<Kernel>& kernels_conv_winograd() {
   static const std::vector<Kernel> table = {
-      {"conv_winograd", "3x3 convolution of stride 1 on channels-last floats, by Winograd's filtering",
+      {"conv_winograd", "3x3 to 6x6 convolution of stride 1 on channels-last floats, by Winograd's filtering",
        accepts, emit, true}};
   return table;
 }

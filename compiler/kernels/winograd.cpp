@@ -1,5 +1,9 @@
 // The matrices of Winograd's filtering, the transform of weights, and what the filtering costs in precision.
 //
+// All matrices follow from the points (Toom and Cook): a row of Bt holds the coefficients of the product of
+// x - q over the other points q, a row of G a point's powers over that product's value at the point, a column
+// of At a point's powers. The point at infinity stands for the highest coefficient.
+//
 // The error is measured, not bounded: with the layer's own weights, a sample of its output channels and
 // seeded inputs, in the arithmetic of the generated code (float) against double. Tiles of the sample are
 // computed side by side, so that the inner loops run over them.
@@ -11,68 +15,77 @@
 #include <random>
 #include <vector>
 
+#include "ir/error.h"
+
 namespace sinter {
 namespace {
 
-// G: the three weights of a row at N positions.
-std::vector<std::vector<double>> weight_transform(int m) {
-  if (m == 2) return {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
-  if (m == 4) {
-    std::vector<std::vector<double>> g{{1, 0, 0}};
-    for (const double p : {std::sqrt(0.5), -std::sqrt(0.5), std::sqrt(2), -std::sqrt(2)}) {
-      // 1 over the product of the distances to the other points.
-      const double scale = std::abs(p) < 1 ? -2. / 3 : 1. / 6;
-      g.push_back({scale, scale * p, scale * p * p});
-    }
-    g.push_back({0, 0, 1});
-    return g;
-  }
-  return {{1, 0, 0},
-          {-2. / 9, -2. / 9, -2. / 9},
-          {-2. / 9, 2. / 9, -2. / 9},
-          {1. / 90, 1. / 45, 2. / 45},
-          {1. / 90, -1. / 45, 2. / 45},
-          {32. / 45, 16. / 45, 8. / 45},
-          {32. / 45, -16. / 45, 8. / 45},
-          {0, 0, 1}};
-}
-// Bt and At, as the transforms of winograd.h compute them.
-std::vector<std::vector<float>> input_transform(int m) {
-  if (m == 2) return {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, -1, 0, 1}};
-  const float r = std::sqrt(0.5f), r2 = std::sqrt(2.0f);
-  if (m == 4)
-    return {{1, 0, -2.5f, 0, 1, 0},           {0, -2 * r, -2, r, 1, 0},         {0, 2 * r, -2, -r, 1, 0},
-            {0, -0.5f * r2, -0.5f, r2, 1, 0}, {0, 0.5f * r2, -0.5f, -r2, 1, 0}, {0, 1, 0, -2.5f, 0, 1}};
-  return {{1, 0, -5.25f, 0, 5.25f, 0, -1, 0},        {0, 1, 1, -4.25f, -4.25f, 1, 1, 0},
-          {0, -1, 1, 4.25f, -4.25f, -1, 1, 0},       {0, 0.5f, 0.25f, -2.5f, -1.25f, 2, 1, 0},
-          {0, -0.5f, 0.25f, 2.5f, -1.25f, -2, 1, 0}, {0, 2, 4, -2.5f, -5, 0.5f, 1, 0},
-          {0, -2, 4, 2.5f, -5, -0.5f, 1, 0},         {0, -1, 0, 5.25f, 0, -5.25f, 0, 1}};
-}
-std::vector<std::vector<float>> output_transform(int m) {
-  std::vector<std::vector<float>> a(static_cast<size_t>(m));
-  const float r = std::sqrt(0.5f);
-  const std::vector<float> points = m == 2   ? std::vector<float>{1, -1}
-                                    : m == 4 ? std::vector<float>{r, -r, 2 * r, -2 * r}
-                                             : std::vector<float>{1, -1, 2, -2, 0.5f, -0.5f};
-  for (int i = 0; i < m; ++i) {
-    auto& row = a[static_cast<size_t>(i)];
-    row.push_back(i == 0 ? 1.0f : 0.0f);
-    for (const float p : points) row.push_back(std::pow(p, static_cast<float>(i)));
-    row.push_back(i == m - 1 ? 1.0f : 0.0f);
-  }
-  return a;
+template <class T>
+using Matrix = std::vector<std::vector<T>>;
+
+// Of N positions all but infinity, as the transforms of the runtime's winograd.h have them.
+const std::vector<double>& points_of(size_t n) {
+  static const double r = std::sqrt(0.5);
+  static const std::vector<double> four{0, 1, -1}, six{0, r, -r, 2 * r, -2 * r},
+      eight{0, 1, -1, 2, -2, 0.5, -0.5};
+  SINTER_CHECK(n == 4 || n == 6 || n == 8);
+  return n == 4 ? four : n == 6 ? six : eight;
 }
 
-// G g Gt of one pair of channels: N x N numbers.
-void transform(const std::vector<std::vector<double>>& g, const float* w, double* to) {
-  const size_t n = g.size();
-  for (size_t i = 0; i < n; ++i) {
-    double row[3];
-    for (size_t c = 0; c < 3; ++c)
-      row[c] = g[i][0] * static_cast<double>(w[c]) + g[i][1] * static_cast<double>(w[3 + c]) +
-               g[i][2] * static_cast<double>(w[6 + c]);
-    for (size_t j = 0; j < n; ++j) to[i * n + j] = row[0] * g[j][0] + row[1] * g[j][1] + row[2] * g[j][2];
+// Coefficients of the product of x - q over all points but number `without`, the lowest first.
+std::vector<double> product_of_others(const std::vector<double>& points, size_t without) {
+  std::vector<double> c{1};
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (i == without) continue;
+    c.insert(c.begin(), 0);
+    for (size_t k = 0; k + 1 < c.size(); ++k) c[k] -= points[i] * c[k + 1];
   }
+  return c;
+}
+
+// The runtime's row of the point 0 begins with a positive number, with G's to match.
+double sign_of_first(const std::vector<double>& points) {
+  return product_of_others(points, 0)[0] < 0 ? -1 : 1;
+}
+
+Matrix<float> input_transform(size_t n) {
+  const std::vector<double>& points = points_of(n);
+  Matrix<float> b;
+  for (size_t i = 0; i < n; ++i) {
+    std::vector<float> row(n);
+    const std::vector<double> c = product_of_others(points, i);
+    for (size_t k = 0; k < c.size(); ++k)
+      row[k] = static_cast<float>(i == 0 ? c[k] * sign_of_first(points) : c[k]);
+    b.push_back(std::move(row));
+  }
+  return b;
+}
+
+Matrix<double> weight_transform(size_t n, size_t taps) {
+  const std::vector<double>& points = points_of(n);
+  Matrix<double> g;
+  for (size_t i = 0; i + 1 < n; ++i) {
+    double scale = i == 0 ? sign_of_first(points) : 1;
+    for (size_t j = 0; j + 1 < n; ++j)
+      if (j != i) scale /= points[i] - points[j];
+    std::vector<double> row(taps, scale);
+    for (size_t k = 1; k < taps; ++k) row[k] = row[k - 1] * points[i];
+    g.push_back(std::move(row));
+  }
+  g.emplace_back(taps, 0.0);
+  g.back().back() = 1;
+  return g;
+}
+
+Matrix<float> output_transform(size_t n, size_t m) {
+  const std::vector<double>& points = points_of(n);
+  Matrix<float> a;
+  for (size_t i = 0; i < m; ++i) {
+    a.emplace_back();
+    for (const double p : points) a.back().push_back(static_cast<float>(std::pow(p, static_cast<double>(i))));
+    a.back().push_back(i + 1 == m ? 1.0f : 0.0f);
+  }
+  return a;
 }
 
 // The sample: this many output channels, each at this many tiles.
@@ -81,52 +94,70 @@ constexpr size_t kTiles = 4;
 template <class T>
 using Lanes = std::array<T, kTiles>;
 
-// a d at of every tile, rounded to float at every step; d is n x n, the result rows(a) x rows(a).
-std::vector<Lanes<float>> both_sides(const std::vector<std::vector<float>>& a,
-                                     const std::vector<Lanes<float>>& d) {
-  const size_t n = a[0].size(), m = a.size();
-  std::vector<Lanes<float>> t(m * n), y(m * m);
-  for (size_t i = 0; i < m; ++i)
-    for (size_t j = 0; j < n; ++j)
-      for (size_t k = 0; k < n; ++k)
-        for (size_t s = 0; s < kTiles; ++s) t[i * n + j][s] += a[i][k] * d[k * n + j][s];
-  for (size_t i = 0; i < m; ++i)
-    for (size_t j = 0; j < m; ++j)
-      for (size_t k = 0; k < n; ++k)
-        for (size_t s = 0; s < kTiles; ++s) y[i * m + j][s] += t[i * n + k][s] * a[j][k];
+// a d bt of every tile, rounded to float at every step; d is columns(a) x columns(b), the result rows(a) x
+// rows(b).
+std::vector<Lanes<float>> both_sides(const Matrix<float>& a, const std::vector<Lanes<float>>& d,
+                                     const Matrix<float>& b) {
+  const size_t height = a[0].size(), width = b[0].size();
+  std::vector<Lanes<float>> t(a.size() * width), y(a.size() * b.size());
+  for (size_t i = 0; i < a.size(); ++i)
+    for (size_t j = 0; j < width; ++j)
+      for (size_t k = 0; k < height; ++k)
+        for (size_t s = 0; s < kTiles; ++s) t[i * width + j][s] += a[i][k] * d[k * width + j][s];
+  for (size_t i = 0; i < a.size(); ++i)
+    for (size_t j = 0; j < b.size(); ++j)
+      for (size_t k = 0; k < width; ++k)
+        for (size_t s = 0; s < kTiles; ++s) y[i * b.size() + j][s] += t[i * width + k][s] * b[j][k];
   return y;
 }
 
-// exact += the 3x3 convolution of the n x n inputs d with k, in double.
-void convolve(const float* k, const std::vector<Lanes<double>>& d, size_t n,
+// exact += the convolution of the tile's inputs d with k, in double.
+void convolve(const WinogradTile& tile, const float* k, const std::vector<Lanes<double>>& d,
               std::vector<Lanes<double>>& exact) {
-  const size_t m = n - 2;
-  for (size_t tap = 0; tap < 9; ++tap) {
+  const auto taps = static_cast<size_t>(tile.taps), rows = static_cast<size_t>(tile.rows),
+             columns = static_cast<size_t>(tile.columns), width = static_cast<size_t>(tile.width());
+  for (size_t tap = 0; tap < taps * taps; ++tap) {
     const double w = static_cast<double>(k[tap]);
-    for (size_t i = 0; i < m; ++i)
-      for (size_t j = 0; j < m; ++j)
-        for (size_t s = 0; s < kTiles; ++s) exact[i * m + j][s] += w * d[(i + tap / 3) * n + j + tap % 3][s];
+    for (size_t i = 0; i < rows; ++i)
+      for (size_t j = 0; j < columns; ++j)
+        for (size_t s = 0; s < kTiles; ++s)
+          exact[i * columns + j][s] += w * d[(i + tap / taps) * width + j + tap % taps][s];
   }
 }
 
 }  // namespace
 
-void winograd_weight(int m, const float* w, double* to) {
-  static const std::array<std::vector<std::vector<double>>, 3> g = {weight_transform(2), weight_transform(4),
-                                                                    weight_transform(6)};
-  transform(g[static_cast<size_t>(m / 2 - 1)], w, to);
+WinogradWeights::WinogradWeights(const WinogradTile& tile)
+    : down_(weight_transform(static_cast<size_t>(tile.height()), static_cast<size_t>(tile.taps))),
+      along_(weight_transform(static_cast<size_t>(tile.width()), static_cast<size_t>(tile.taps))) {}
+
+void WinogradWeights::transform(const float* w, double* to) const {
+  const size_t taps = down_[0].size(), width = along_.size();
+  std::vector<double> row(taps);
+  for (size_t i = 0; i < down_.size(); ++i) {
+    for (size_t c = 0; c < taps; ++c) {
+      row[c] = 0;
+      for (size_t k = 0; k < taps; ++k) row[c] += down_[i][k] * static_cast<double>(w[k * taps + c]);
+    }
+    for (size_t j = 0; j < width; ++j) {
+      double sum = 0;
+      for (size_t c = 0; c < taps; ++c) sum += row[c] * along_[j][c];
+      to[i * width + j] = sum;
+    }
+  }
 }
 
-double winograd_error(const Node& node, int m) {
+double winograd_error(const Node& node, const WinogradTile& tile) {
   const Tensor& weight = *node.inputs[1]->data;
   const int64_t out = weight.dim(0), in = weight.dim(1);
-  const size_t n = static_cast<size_t>(m) + 2;
-  const auto bt = input_transform(m), at = output_transform(m);
+  const auto height = static_cast<size_t>(tile.height()), width = static_cast<size_t>(tile.width()),
+             positions = height * width;
+  const Matrix<float> down = input_transform(height), along = input_transform(width);
   std::mt19937 random(1);
   std::vector<std::vector<Lanes<double>>> inputs;
   std::vector<std::vector<Lanes<float>>> transformed;
   for (int64_t c = 0; c < in; ++c) {
-    std::vector<Lanes<float>> d(n * n);
+    std::vector<Lanes<float>> d(positions);
     for (auto& tiles : d)
       for (float& f : tiles) f = static_cast<float>(random()) / 2147483648.0f - 1.0f;
     inputs.emplace_back();
@@ -134,22 +165,25 @@ double winograd_error(const Node& node, int m) {
       inputs.back().emplace_back();
       std::copy(tiles.begin(), tiles.end(), inputs.back().back().begin());
     }
-    transformed.push_back(both_sides(bt, d));
+    transformed.push_back(both_sides(down, d, along));
   }
+  const Matrix<float> back_down = output_transform(height, static_cast<size_t>(tile.rows)),
+                      back_along = output_transform(width, static_cast<size_t>(tile.columns));
+  const WinogradWeights weights(tile);
   double worst = 0, largest = 0;
-  std::vector<double> w(n * n);
+  std::vector<double> w(positions);
   for (int64_t o = 0; o < out; o += std::max<int64_t>(1, out / kChannels)) {
-    std::vector<Lanes<float>> sums(n * n);
-    std::vector<Lanes<double>> exact(static_cast<size_t>(m) * static_cast<size_t>(m));
+    std::vector<Lanes<float>> sums(positions);
+    std::vector<Lanes<double>> exact(static_cast<size_t>(tile.outputs()));
     for (int64_t c = 0; c < in; ++c) {
-      const float* k = weight.as<float>() + (o * in + c) * 9;
-      winograd_weight(m, k, w.data());
+      const float* k = weight.as<float>() + (o * in + c) * tile.taps * tile.taps;
+      weights.transform(k, w.data());
       const auto& v = transformed[static_cast<size_t>(c)];
-      for (size_t i = 0; i < n * n; ++i)
+      for (size_t i = 0; i < positions; ++i)
         for (size_t s = 0; s < kTiles; ++s) sums[i][s] += v[i][s] * static_cast<float>(w[i]);
-      convolve(k, inputs[static_cast<size_t>(c)], n, exact);
+      convolve(tile, k, inputs[static_cast<size_t>(c)], exact);
     }
-    const auto y = both_sides(at, sums);
+    const auto y = both_sides(back_down, sums, back_along);
     for (size_t i = 0; i < y.size(); ++i)
       for (size_t s = 0; s < kTiles; ++s) {
         worst = std::max(worst, std::abs(static_cast<double>(y[i][s]) - exact[i][s]));

@@ -1,14 +1,34 @@
 // Winograd convolution: its weights, and what it costs in precision.
 #pragma once
+#include <vector>
+
 #include "ir/graph.h"
 
 namespace sinter {
 
-// G g Gt of the 3 x 3 weights of one pair of channels: (m + 2) x (m + 2) numbers. m: 2, 4 or 6.
-void winograd_weight(int m, const float* weights, double* to);
+// Outputs that are made at once, for kernels of `taps` x `taps`: 3 to 6. Along each axis as many positions as
+// a transform has: 4, 6 or 8.
+struct WinogradTile {
+  int rows = 0, columns = 0, taps = 3;
+  int64_t outputs() const { return int64_t{rows} * columns; }
+  int64_t height() const { return rows + taps - 1; }
+  int64_t width() const { return columns + taps - 1; }
+  int64_t positions() const { return height() * width(); }
+};
 
-// The greatest error that F(m x m, 3 x 3) makes in float with this layer's weights, on seeded inputs in [-1,
-// 1), relative to the largest output. m: 2, 4 or 6; the node satisfies may_use_winograd (ops/window.h).
-double winograd_error(const Node&, int m);
+// G g Gt of the weights of one pair of channels.
+class WinogradWeights {
+ public:
+  explicit WinogradWeights(const WinogradTile& tile);
+  // taps x taps weights to tile.positions() numbers.
+  void transform(const float* weights, double* to) const;
+
+ private:
+  std::vector<std::vector<double>> down_, along_;
+};
+
+// The greatest error that F(rows x columns, taps x taps) makes in float with this layer's weights, on seeded
+// inputs in [-1, 1), relative to the largest output; the node satisfies may_use_winograd (ops/window.h).
+double winograd_error(const Node&, const WinogradTile& tile);
 
 }  // namespace sinter

@@ -252,8 +252,10 @@ bool may_use_winograd(const Node& n) {
   if (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data) return false;
   if (n.attributes.integer("group", 1) != 1 || w.data->rank() != 4) return false;
   const Window window = window_of(n);
+  const int64_t taps = window.kernel[0];
+  if (taps < 3 || taps > 6) return false;
   for (size_t a = 0; a < 2; ++a)
-    if (window.kernel[a] != 3 || window.strides[a] != 1 || window.dilations[a] != 1) return false;
+    if (window.kernel[a] != taps || window.strides[a] != 1 || window.dilations[a] != 1) return false;
   return true;
 }
 

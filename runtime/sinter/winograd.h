@@ -1,13 +1,13 @@
-// Winograd's minimal filtering F(M x M, 3 x 3), M = 2, 4 or 6, on channels-last tensors: M x M outputs of a 3
-// x 3 convolution from N x N = (M + 2) x (M + 2) inputs by N x N products instead of 9 M M.
+// Winograd's minimal filtering F(MY x MX, R x R) on channels-last tensors: MY x MX outputs of an R x R
+// convolution from NY x NX = (MY + R - 1) x (MX + R - 1) inputs by NY x NX products instead of R R MY MX.
 //
 //   Y = At [ (G g Gt) . (Bt d B) ] A     (Lavin and Gray, "Fast Algorithms for Convolutional Neural
 //   Networks", 2016)
 //
-// The points are 0, 1, -1, infinity for M = 2; 0, +-r, +-2r, infinity with r = sqrt(1/2) for M = 4 (a quarter
-// of the error that 1 and 2 have); 0, +-1, +-2, +-1/2, infinity for M = 6. Weights come transformed; the sums
-// over input channels at each of the N x N positions are matrix products (mac.h). Here are the two transforms
-// of data.
+// N is 4, 6 or 8 along each axis, and the points depend on it alone, whatever R is: 0, 1, -1, infinity for 4;
+// 0, +-r, +-2r, infinity with r = sqrt(1/2) for 6 (a quarter of the error that 1 and 2 have); 0, +-1, +-2,
+// +-1/2, infinity for 8. Weights come transformed; the sums over input channels at each of the NY x NX
+// positions are matrix products (mac.h). Here are the two transforms of data.
 #ifndef SINTER_WINOGRAD_H_
 #define SINTER_WINOGRAD_H_
 #ifndef SINTER_ISA
@@ -47,27 +47,43 @@ SINTER_INLINE void winograd_forward(f32v (&d)[8]) {
   d[5] = fma(half, odd3, even3), d[6] = fnma(half, odd3, even3), d[7] = last;
 }
 
-// At m: N positions to M values.
-SINTER_INLINE void winograd_back(const f32v (&m)[4], f32v (&y)[2]) {
-  y[0] = add(m[0], add(m[1], m[2]));
-  y[1] = add(sub(m[1], m[2]), m[3]);
+// At m: N positions to M values. Value i sums the positions by the i-th power of their points: those of a
+// point and its negative are added for even i, subtracted for odd i. The last value has infinity's position
+// too.
+template <int M>
+SINTER_INLINE void winograd_back(const f32v (&m)[4], f32v (&y)[M]) {
+  const f32v a = add(m[1], m[2]), b = sub(m[1], m[2]);
+  y[0] = add(m[0], a);
+  SINTER_UNROLL
+  for (int i = 1; i < M; i++) {
+    const f32v part = i % 2 == 0 ? a : b;
+    y[i] = i == M - 1 ? add(part, m[3]) : part;
+  }
 }
-SINTER_INLINE void winograd_back(const f32v (&m)[6], f32v (&y)[4]) {
+template <int M>
+SINTER_INLINE void winograd_back(const f32v (&m)[6], f32v (&y)[M]) {
+  constexpr float kNear[5] = {1.0f, 0.70710678f, 0.5f, 0.35355339f, 0.25f};
+  constexpr float kFar[5] = {1.0f, 1.41421356f, 2.0f, 2.82842712f, 4.0f};
   const f32v a = add(m[1], m[2]), b = sub(m[1], m[2]), c = add(m[3], m[4]), d = sub(m[3], m[4]);
   y[0] = add(add(m[0], a), c);
-  y[1] = fma(splat(0.70710678f), b, mul(splat(1.41421356f), d));
-  y[2] = fma(splat(0.5f), a, add(c, c));
-  y[3] = fma(splat(0.35355339f), b, fma(splat(2.82842712f), d, m[5]));
+  SINTER_UNROLL
+  for (int i = 1; i < M; i++) {
+    const f32v near = i % 2 == 0 ? a : b, far = i % 2 == 0 ? c : d, power = splat(kFar[i]);
+    y[i] = fma(splat(kNear[i]), near, i == M - 1 ? fma(power, far, m[5]) : mul(power, far));
+  }
 }
-SINTER_INLINE void winograd_back(const f32v (&m)[8], f32v (&y)[6]) {
+template <int M>
+SINTER_INLINE void winograd_back(const f32v (&m)[8], f32v (&y)[M]) {
+  constexpr float kTwo[7] = {1.0f, 2.0f, 4.0f, 8.0f, 16.0f, 32.0f, 64.0f};
+  constexpr float kHalf[7] = {1.0f, 0.5f, 0.25f, 0.125f, 0.0625f, 0.03125f, 0.015625f};
   const f32v a = add(m[1], m[2]), b = sub(m[1], m[2]), c = add(m[3], m[4]), d = sub(m[3], m[4]);
   const f32v e = add(m[5], m[6]), f = sub(m[5], m[6]);
   y[0] = add(add(m[0], a), add(c, e));
-  y[1] = fma(splat(2.0f), d, fma(splat(0.5f), f, b));
-  y[2] = fma(splat(4.0f), c, fma(splat(0.25f), e, a));
-  y[3] = fma(splat(8.0f), d, fma(splat(0.125f), f, b));
-  y[4] = fma(splat(16.0f), c, fma(splat(0.0625f), e, a));
-  y[5] = fma(splat(32.0f), d, fma(splat(0.03125f), f, add(b, m[7])));
+  SINTER_UNROLL
+  for (int i = 1; i < M; i++) {
+    const f32v one = i % 2 == 0 ? a : b, two = i % 2 == 0 ? c : d, half = i % 2 == 0 ? e : f;
+    y[i] = fma(splat(kTwo[i]), two, fma(splat(kHalf[i]), half, i == M - 1 ? add(one, m[7]) : one));
+  }
 }
 
 // Bt d for one column of the picture: rows [first, last) of N are inside, `from` is row 0's element.
@@ -89,57 +105,60 @@ SINTER_INLINE void winograd_column(const float* from, std::ptrdiff_t row, int fi
 // `tiles` neighbouring tiles of one row of tiles of a picture [height][width][channels]; (top, left) is the
 // corner of the first one's inputs, possibly outside, where all is 0. Position k of tile t, channel c goes to
 // v[k * plane + t * pitch + c]; pitch >= channels rounded up to whole vectors, the lanes beyond are 0.
-template <int M>
+template <int MY, int MX, int R>
 [[gnu::noinline]] static void winograd_input(const float* x, std::int64_t height, std::int64_t width,
                                              std::int64_t channels, std::int64_t top, std::int64_t left,
                                              std::int64_t tiles, float* v, std::int64_t plane,
                                              std::int64_t pitch) {
-  constexpr int N = M + 2;
+  constexpr int NY = MY + R - 1, NX = MX + R - 1;
   const int first = top < 0 ? static_cast<int>(-top) : 0;
-  const int last = height - top < N ? static_cast<int>(height - top) : N;
+  const int last = height - top < NY ? static_cast<int>(height - top) : NY;
   const float* const corner = x + (top * width + left) * channels;
-  const auto tile = [&](f32v(&e)[N][N], std::int64_t t, std::int64_t c, int lanes)
+  const auto tile = [&](f32v(&e)[NX][NY], std::int64_t t, std::int64_t c, int lanes)
       __attribute__((always_inline)) {
-    // Two columns are those of the tile before.
-    const int known = t > 0 ? 2 : 0;
+    // The first columns are those of the tile before.
+    const int known = t > 0 ? R - 1 : 0;
     if (known > 0) {
       SINTER_UNROLL
-      for (int i = 0; i < N; i++) e[0][i] = e[M][i], e[1][i] = e[M + 1][i];
+      for (int i = 0; i < NY; i++) {
+        SINTER_UNROLL
+        for (int j = 0; j < R - 1; j++) e[j][i] = e[MX + j][i];
+      }
     }
-    for (int j = known; j < N; j++) {
-      const std::int64_t column = left + t * M + j;
-      f32v d[N];
+    for (int j = known; j < NX; j++) {
+      const std::int64_t column = left + t * MX + j;
+      f32v d[NY];
       if (column >= 0 && column < width) {
-        detail::winograd_column<N>(corner + (t * M + j) * channels + c, width * channels, first, last, lanes,
-                                   d);
+        detail::winograd_column<NY>(corner + (t * MX + j) * channels + c, width * channels, first, last,
+                                    lanes, d);
       } else {
         SINTER_UNROLL
-        for (int i = 0; i < N; i++) d[i] = zero();
+        for (int i = 0; i < NY; i++) d[i] = zero();
       }
       SINTER_UNROLL
-      for (int i = 0; i < N; i++) e[j][i] = d[i];
+      for (int i = 0; i < NY; i++) e[j][i] = d[i];
     }
     float* to = v + t * pitch + c;
-    for (int i = 0; i < N; i++) {
-      f32v d[N];
+    for (int i = 0; i < NY; i++) {
+      f32v d[NX];
       SINTER_UNROLL
-      for (int j = 0; j < N; j++) d[j] = e[j][i];
+      for (int j = 0; j < NX; j++) d[j] = e[j][i];
       detail::winograd_forward(d);
       SINTER_UNROLL
-      for (int j = 0; j < N; j++) store(to + j * plane, d[j]);
-      to += N * plane;
+      for (int j = 0; j < NX; j++) store(to + j * plane, d[j]);
+      to += NX * plane;
     }
   };
   // As many vectors at once as a line of the cache holds, so that its parts are used while it is near.
   constexpr int kLine = kLanes >= 16 ? 1 : 16 / kLanes;
   std::int64_t c = 0;
   for (; c + kLine * kLanes <= channels; c += kLine * kLanes) {
-    f32v e[kLine][N][N];
+    f32v e[kLine][NX][NY];
     for (std::int64_t t = 0; t < tiles; t++)
       for (int u = 0; u < kLine; u++) tile(e[u], t, c + u * kLanes, kLanes);
   }
   for (; c < channels; c += kLanes) {
-    f32v e[N][N];
+    f32v e[NX][NY];
     const int lanes = channels - c < kLanes ? static_cast<int>(channels - c) : kLanes;
     for (std::int64_t t = 0; t < tiles; t++) tile(e, t, c, lanes);
   }
@@ -147,24 +166,24 @@ template <int M>
 
 // One vector of output channels of a tile: its sums are m[k * plane] for position k. Calls put(i, j, value)
 // for the outputs in the first `rows` rows and `columns` columns of the tile; i is known to the compiler.
-template <int M, class Put>
+template <int MY, int MX, int R, class Put>
 SINTER_INLINE void winograd_output(const float* m, std::int64_t plane, std::int64_t rows,
                                    std::int64_t columns, Put put) {
-  constexpr int N = M + 2;
-  f32v e[M][N];
-  for (int i = 0; i < N; i++) {
-    f32v d[N], y[M];
+  constexpr int NY = MY + R - 1, NX = MX + R - 1;
+  f32v e[MX][NY];
+  for (int i = 0; i < NY; i++) {
+    f32v d[NX], y[MX];
     SINTER_UNROLL
-    for (int j = 0; j < N; j++) d[j] = load(m + (i * N + j) * plane);
+    for (int j = 0; j < NX; j++) d[j] = load(m + (i * NX + j) * plane);
     detail::winograd_back(d, y);
     SINTER_UNROLL
-    for (int j = 0; j < M; j++) e[j][i] = y[j];
+    for (int j = 0; j < MX; j++) e[j][i] = y[j];
   }
   for (int j = 0; j < columns; j++) {
-    f32v y[M];
+    f32v y[MY];
     detail::winograd_back(e[j], y);
     SINTER_UNROLL
-    for (int i = 0; i < M; i++)
+    for (int i = 0; i < MY; i++)
       if (i < rows) put(i, j, y[i]);
   }
 }

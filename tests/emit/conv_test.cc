@@ -155,6 +155,37 @@ void add_winograd(GeneratedBatch& batch, const Target& t, int64_t most) {
          {1e-4, most == 6 ? 3e-5 : 1e-5});
 }
 
+// Kernels of 4x4 to 6x6, with every tile that they have: the attribute `winograd` lets the model choose.
+void add_winograd_sizes(GeneratedBatch& batch, const Target& t, int64_t positions) {
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 3), h = s.symbol("H", 7, 40);
+  const Case cases[] = {
+      {{14, 17}, 24, 32, 1, {5, 5}, pads({2, 2, 2, 2})}, {{13, 9}, 35, 50, 1, {5, 5}, pads({1, 1, 1, 1})},
+      {{24, 23}, 12, 24, 1, {5, 5}, pads({0, 3, 4, 0})}, {{16, 15}, 32, 48, 1, {4, 4}, pads({1, 1, 2, 2})},
+      {{h, 22}, 20, 33, 1, {4, 4}, pads({0, 0, 0, 0})},  {{19, 26}, 48, 32, 1, {6, 6}, pads({2, 2, 3, 3})},
+      {{11, h}, 32, 36, 1, {6, 6}, pads({5, 0, 1, 5})},  {{h, 12}, 40, 64, 1, {5, 5}, pads({2, 2, 2, 2})},
+  };
+  unsigned i = 0;
+  for (const Case& c : cases) {
+    const int64_t most = positions - c.kernel[0] + 1;
+    if (most < 2) continue;
+    Node* node = add_conv(s, i % 2 == 0 ? n : Dim(1), c, i % 3 != 1, i);
+    node->attributes.set("winograd", most);
+    const Kernel* k = find_kernel(*node, t);
+    ASSERT_TRUE(k);
+    // Six positions round little enough for all of these layers; with six taps there are eight at least, and
+    // the weights decide.
+    if (c.kernel[0] < 6) {
+      EXPECT_EQ(std::string(k->name), "conv_winograd") << t.name << ", " << positions << ", case " << i;
+    }
+    if (i % 2 == 0) add_epilogue(s);
+    ++i;
+  }
+  s.into(batch, fmt::format("winograd_sizes{}", positions),
+         {{{"N", 1}, {"H", 7}}, {{"N", 3}, {"H", 40}}, {{"N", 2}, {"H", 26}}},
+         {1e-4, positions == 8 ? 3e-5 : 1e-5});
+}
+
 void run(const char* name, const BuildOptions& options = {}) {
   GeneratedBatch batch;
   const Target& t = target(name);
@@ -162,6 +193,7 @@ void run(const char* name, const BuildOptions& options = {}) {
   add_depthwise(batch);
   add_transposed(batch);
   for (const int64_t most : {2, 4, 6}) add_winograd(batch, t, most);
+  for (const int64_t positions : {6, 8}) add_winograd_sizes(batch, t, positions);
   expect_good(batch.run(t, options), name);
 }
 
@@ -178,10 +210,13 @@ TEST(Conv, Clang) { run("host", {.clang = true}); }
 TEST(Winograd, ErrorGrowsWithTheTile) {
   Sheet s;
   Node* n = add_conv(s, Dim(1), {{12, 12}, 64, 32, 1, {3, 3}, pads({1, 1, 1, 1})}, false, 3);
-  const double e2 = winograd_error(*n, 2), e4 = winograd_error(*n, 4), e6 = winograd_error(*n, 6);
+  const double e2 = winograd_error(*n, {2, 2, 3}), e4 = winograd_error(*n, {4, 4, 3}),
+               e46 = winograd_error(*n, {4, 6, 3}), e6 = winograd_error(*n, {6, 6, 3});
   EXPECT_GT(e2, 0);
   EXPECT_LT(e2, e4);
   EXPECT_LT(e4, 5e-6);
+  EXPECT_LT(e4, e46);
+  EXPECT_LT(e46, e6);
   EXPECT_LT(e6, 1e-4);
 }
 
@@ -194,7 +229,7 @@ TEST(Winograd, OnlyWhereAllowed) {
   Case strided = plain, dilated = plain, wide = plain;
   strided.attributes = pads({1, 1, 1, 1}, {2, 2});
   dilated.attributes = pads({2, 2, 2, 2}, {1, 1}, {2, 2});
-  wide.kernel = {5, 5};
+  wide.kernel = {3, 5};
   for (const Case& c : {strided, dilated, wide}) {
     Node* n = add_conv(s, Dim(1), c, true, 1);
     n->attributes.set("winograd", int64_t{6});
