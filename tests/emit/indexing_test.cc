@@ -79,6 +79,60 @@ TEST(Scatter, AllReductions) {
   check(batch);
 }
 
+// All places of a slice [begin, end) by `step` along each axis, as exporters write an assignment to it.
+Tensor places(const std::vector<Ints>& slices) {
+  Ints all, at;
+  Shape shape;
+  for (const Ints& s : slices)
+    shape.push_back(Dim((std::abs(s[1] - s[0]) + std::abs(s[2]) - 1) / std::abs(s[2])));
+  const std::function<void(size_t)> visit = [&](size_t d) {
+    if (d == slices.size()) {
+      all.insert(all.end(), at.begin(), at.end());
+      return;
+    }
+    for (int64_t i = slices[d][0]; slices[d][2] > 0 ? i < slices[d][1] : i > slices[d][1];
+         i += slices[d][2]) {
+      at.push_back(i);
+      visit(d + 1);
+      at.pop_back();
+    }
+  };
+  visit(0);
+  Ints dims;
+  for (const Dim& d : shape) dims.push_back(d.value());
+  dims.push_back(static_cast<int64_t>(slices.size()));
+  Tensor t(DType::kI64, dims);
+  std::copy(all.begin(), all.end(), t.as<int64_t>());
+  return t;
+}
+
+TEST(Scatter, ConstantPlaces) {
+  GeneratedBatch batch;
+  for (DType t : {DType::kF32, DType::kF16, DType::kI64, DType::kBool}) {
+    Sheet s;
+    const std::vector<std::vector<Ints>> slices = {
+        {{0, 4, 1}, {0, 2, 1}, {0, 6, 1}},  // runs of two rows
+        {{1, 3, 1}, {1, 4, 2}, {2, 5, 1}},  // two runs an outer place
+        {{0, 4, 1}, {3, 4, 1}, {1, 6, 2}},  // single elements
+        {{3, -1, -1}, {2, 4, 1}},           // rows, backwards
+        {{-1, -4, -2}},                     // blocks, by negative numbers
+        {{0, 4, 1}, {0, 5, 2}, {0, 6, 2}},  // too many rules for code
+    };
+    for (const auto& list : slices) {
+      const Tensor at = places(list);
+      Shape updates;
+      for (size_t d = 0; d < 3; ++d) updates.push_back(Dim(d < list.size() ? at.dim(d) : Ints{4, 5, 6}[d]));
+      s.add("ScatterND", {values(t, {4, 5, 6}), constant(at), values(t, updates)});
+    }
+    // A place that is written twice keeps the last.
+    Tensor twice(DType::kI64, {3, 1});
+    std::copy_n(Ints{2, 1, 2}.begin(), 3, twice.as<int64_t>());
+    s.add("ScatterND", {values(t, {4, 5}), constant(twice), values(t, {3, 5})});
+    s.into(batch, "places_" + std::string(name_of(t)));
+  }
+  check(batch);
+}
+
 TEST(Scatter, RowsIntoACache) {
   GeneratedBatch batch;
   for (DType t : {DType::kF32, DType::kF16, DType::kI8}) {
