@@ -1,6 +1,8 @@
 // squeeze_excite: of each sample the means of the channels, the two products with vectors, lanes along their
 // results, and then every element by its channel's factor. Means, squeezed channels and factors are a few KB
-// of scratch; the sample is read twice and may be overwritten.
+// of scratch; the sample is read twice and may be overwritten. Where a vector holds several pixels, the
+// sample is one line of whole vectors: a pixel at a time its loads would wait for the masked stores of the
+// pixel before.
 #include "ops/squeeze_excite.h"
 
 #include <algorithm>
@@ -50,7 +52,11 @@ class Writer {
     w_.out.put(loop_text("n", w_.dim(shape[0])));
     w_.out.line("const float* const from = {};", plus(x, sample));
     w_.out.line("float* const to = {};", plus(y, sample));
-    if (last_)
+    flat_ = last_ && channels_ < w_.target.lanes && w_.target.lanes % channels_ == 0 &&
+            (!epilogue_ || epilogue_->empty());
+    if (flat_)
+      means_of_pixels(means);
+    else if (last_)
       means_of_columns(means, area);
     else
       means_of_lines(means, area);
@@ -59,8 +65,9 @@ class Writer {
     // The channels that don't fill a vector in a loop of their own: their masked stores reach into the next
     // pixel, which would have to wait for them.
     const bool whole = !last_ || channels_ >= w_.target.lanes;
+    if (flat_) scale_pixels(factors);
     if (whole) scale(factors, true);
-    if (last_ && channels_ % w_.target.lanes != 0) scale(factors, false);
+    if (!flat_ && last_ && channels_ % w_.target.lanes != 0) scale(factors, false);
     w_.out.line("}}");
     if (plain) plain->finish();
   }
@@ -109,6 +116,39 @@ class Writer {
     w_.out.line("}}");
     each(fmt::format("store_lanes({} + c + v * kLanes, div(sums[v], splat({})), lanes);", means, count()));
     close_channels("average", true, true);
+  }
+
+  // Lane l of a vector belongs to channel l % channels_.
+  void means_of_pixels(const std::string& means) {
+    w_.include("sinter/dims.h");
+    const std::string n = w_.dim(product(spatial_) * Dim(channels_));
+    w_.out.line("constexpr std::int64_t kVectors = 4, kStep = kVectors * kLanes;");
+    w_.out.line("f32v line_sums = zero();");
+    w_.out.line("std::int64_t i = 0;");
+    w_.out.line("while (i + kStep <= {}) {{", n);
+    w_.out.line("f32v part[kVectors];");
+    each("part[v] = zero();");
+    w_.out.line("const std::int64_t end = sinter::min_of(std::int64_t{{{}}}, i + 256 * kStep);", n);
+    w_.out.line("for (; i + kStep <= end; i += kStep) {{");
+    each("part[v] = add(part[v], load(from + i + v * kLanes));");
+    w_.out.line("}}");
+    w_.out.line("line_sums = add(line_sums, add(add(part[0], part[1]), add(part[2], part[3])));");
+    w_.out.line("}}");
+    w_.out.line("for (; i + kLanes <= {}; i += kLanes) line_sums = add(line_sums, load(from + i));", n);
+    w_.out.line("store({}, line_sums);", means);
+    w_.out.line("for (; i < {}; ++i) {}[i % kLanes] += from[i];", n, means);
+    w_.out.line("for (int c = 0; c < {}; ++c) {{", channels_);
+    w_.out.line("for (int l = c + {0}; l < kLanes; l += {0}) {1}[c] += {1}[l];", channels_, means);
+    w_.out.line("{0}[c] = {0}[c] / {1};", means, count());
+    w_.out.line("}}");
+  }
+  void scale_pixels(const std::string& factors) {
+    const std::string n = w_.dim(product(spatial_) * Dim(channels_));
+    w_.out.line("for (int l = {0}; l < kLanes; ++l) {1}[l] = {1}[l - {0}];", channels_, factors);
+    w_.out.line("const f32v factor = load({});", factors);
+    w_.out.line("std::int64_t at = 0;");
+    w_.out.line("for (; at + kLanes <= {}; at += kLanes) store(to + at, mul(load(from + at), factor));", n);
+    w_.out.line("for (; at < {}; ++at) to[at] = from[at] * {}[at % kLanes];", n, factors);
   }
 
   void means_of_lines(const std::string& means, const std::string& area) {
@@ -238,7 +278,7 @@ class Writer {
 
   LayerWriter& w_;
   const Node& n_;
-  bool last_;
+  bool last_, flat_ = false;
   int64_t channels_ = 0, squeezed_ = 0;
   Shape spatial_;
   std::optional<Epilogue> epilogue_;

@@ -31,7 +31,7 @@ void add_to(GeneratedBatch& batch) {
         {"channels_last", int64_t{last}}, {"squeeze", std::string(squeeze)}, {"excite", std::string(excite)}};
   };
   const char* const hard = "hard_sigmoid acc 0x1.555556p-3 0x1p-1";
-  for (const int64_t c : {1, 7, 16, 35, 96})
+  for (const int64_t c : {1, 4, 7, 8, 16, 35, 96})
     for (const bool last : {false, true}) {
       const int64_t m = c / 4 + 1;
       s.add("squeeze_excite", operands(last ? Shape{n, h, 7, c} : Shape{n, c, h, 7}, c, m, true),
@@ -41,6 +41,8 @@ void add_to(GeneratedBatch& batch) {
       s.epilogue(E::call("relu", {E::call("add", {kAcc, kIn})}),
                  {floats(last ? Shape{2, 17, 19, c} : Shape{2, c, 17, 19})});
     }
+  s.add("squeeze_excite", operands({1, 61, 69, 8}, 8, 2, true),
+        acts(true, "relu acc", hard));  // blocks of sums
   s.add("squeeze_excite", operands({2, 5, 7, 21}, 21, 6, true), acts(true, "acc", "sigmoid acc"));
   s.epilogue(E::call("mul", {kAcc, kIn}), {floats({5, 1, 21})});
   s.add("squeeze_excite", operands({2, 21, 5, 7}, 21, 6, true), acts(false, "acc", "sigmoid acc"));
