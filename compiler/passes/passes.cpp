@@ -34,6 +34,8 @@ const std::vector<Pass>& all_passes() {
        "Removes nodes that change nothing and merges chains of Reshapes and of Transposes.",
        "early: they stand between nodes that belong together", remove_identity},
       {"merge_common", "Computes equal expressions once.", "before fusion hides what is equal", merge_common},
+      {"lower_einsum", "Writes an Einsum of two operands that sums as a product of matrices.",
+       "early: fuse_attention and fuse_epilogue know MatMul", lower_einsum},
       {"fuse_layernorm", "Recognises layer normalisation written out as arithmetic.",
        "behind merge_common, which joins the two subtractions of some exporters", fuse_layernorm},
       {"fuse_groupnorm",
