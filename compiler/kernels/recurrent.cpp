@@ -6,7 +6,8 @@
 // step adds R h by the same tiles and finishes the cells. States lie in scratch in rows of whole vectors, the
 // hidden state twice, as every neuron reads the old state of all. A single step of a single sequence
 // (streaming) takes both products in one go. GRU with linear_before_reset = 0 needs r * h of all neurons
-// before its third product: two rounds over the panels.
+// before its third product: two rounds over the panels. The two directions of a small layer take turns step
+// by step: each waits for its own last step only, so that the processor works on both at once.
 //
 // Sequences of given lengths run one after the other.
 #include "kernels/recurrent.h"
@@ -53,6 +54,9 @@ class Writer {
     rows_ = lengths_ ? Dim(1) : r_.batch;
     two_rounds_ = r_.cell == Cell::kGru && !r_.linear_before_reset;
     direct_ = !lengths_ && !two_rounds_ && r_.batch.is(1) && r_.steps.is(1);
+    // What keeps a step waiting is its chain of additions and activations, unless there are many sums.
+    in_turns_ = r_.directions == 2 && r_.activations[0] == r_.activations[1] && !direct_ && !lengths_ &&
+                hidden_ * width_ <= kSmall;
   }
 
   void write();
@@ -66,9 +70,16 @@ class Writer {
   std::vector<float> pack_bias(bool recurrent) const;
   void declare();
   void directions(size_t first, size_t count);
+  void directions_in_turns();
+  void pointers(size_t first, size_t count);
+  void load_states(const std::string& h, const std::string& rows);
+  void store_states(const std::string& h, const std::string& rows);
   void sequences();
   void projection();
+  void project_block(const std::string& rows);
   void steps();
+  void swap_states();
+  void step_of_block(const std::string& rows);
   void step();
   void open_panels(const std::string& weights, int64_t gates);
   void close_panels(int64_t gates);
@@ -94,8 +105,9 @@ class Writer {
   Recurrence r_;
   int lanes_;
   RowStrides stride_;
+  static constexpr int64_t kSmall = 1 << 12;  // recurrent weights of a direction
   int64_t hidden_ = 0, inputs_ = 0, panels_ = 0, padded_ = 0, width_ = 0, block_ = 1;
-  bool lengths_ = false, direct_ = false, two_rounds_ = false;
+  bool lengths_ = false, direct_ = false, two_rounds_ = false, in_turns_ = false;
   Dim rows_;
   size_t direction_ = 0;  // whose activations are written
   std::string x_, y_, weights_, recurrent_, hidden_weights_, bias_, recurrent_bias_, peephole_, h0_, c0_, yh_,
@@ -174,15 +186,16 @@ void Writer::declare() {
   if (n_.has_output(0)) y_ = w_.output(0);
   if (n_.has_output(1)) yh_ = w_.output(1);
   if (n_.has_output(2)) yc_ = w_.output(2);
-  const int64_t rows = std::max<int64_t>(rows_.hi(), 1), all_steps = std::max<int64_t>(r_.steps.hi(), 1);
+  const int64_t rows = std::max<int64_t>(rows_.hi(), 1), all_steps = std::max<int64_t>(r_.steps.hi(), 1),
+                sets = in_turns_ ? 2 : 1;
   if (!direct_) {
     // About 32 KiB of projections (the arena's budget), but enough rows for full tiles.
-    const int64_t fit = std::max((int64_t{1} << 13) / (rows * width_), (16 + rows - 1) / rows);
+    const int64_t fit = std::max((int64_t{1} << 13) / (sets * rows * width_), (16 + rows - 1) / rows);
     block_ = std::min(all_steps, fit);
-    projected_ = w_.scratch("projected", "float", block_ * rows * width_);
+    projected_ = w_.scratch("projected", "float", sets * block_ * rows * width_);
   }
-  state_ = w_.scratch("state", "float", 2 * rows * padded_);
-  if (r_.cell == Cell::kLstm) cell_ = w_.scratch("cell", "float", rows * padded_);
+  state_ = w_.scratch("state", "float", sets * 2 * rows * padded_);
+  if (r_.cell == Cell::kLstm) cell_ = w_.scratch("cell", "float", sets * rows * padded_);
   if (two_rounds_) {
     update_ = w_.scratch("updates", "float", rows * padded_);
     reset_ = w_.scratch("resets", "float", rows * padded_);
@@ -202,7 +215,9 @@ void Writer::write() {
   declare();
   emit_length_check(w_, r_);
   const auto count = static_cast<size_t>(r_.directions);
-  if (count == 2 && r_.activations[0] == r_.activations[1]) {
+  if (in_turns_) {
+    directions_in_turns();
+  } else if (count == 2 && r_.activations[0] == r_.activations[1]) {
     directions(0, 2);
   } else {
     for (size_t d = 0; d < count; ++d) directions(d, 1);
@@ -210,39 +225,41 @@ void Writer::write() {
   if (lengths_) w_.out.line("return 0;");
 }
 
-// The code of `count` directions that only differ in their weights and in the order of the steps.
-void Writer::directions(size_t first, size_t count) {
-  direction_ = first;
-  if (count == 2)
-    w_.out.line("for (std::int64_t d = 0; d < 2; ++d) {{  // forward, then backward");
-  else
-    w_.out.line("{{");
+// What the code of `count` directions that only differ in their weights and in the order of the steps knows
+// of direction d.
+void Writer::pointers(size_t first, size_t count) {
   const auto part = [&](const std::string& pointer, const std::string& size) {
     if (pointer.empty()) return std::string("nullptr");
     if (count == 2) return fmt::format("{} + d * {}", pointer, size);
     return first == 0 ? pointer : fmt::format("{} + {}", pointer, size);
   };
   const auto number = [](int64_t v) { return std::to_string(v); };
-  w_.out.line("const float* const wd = {};", part(weights_, number(inputs_ * width_)));
-  w_.out.line("const float* const rd = {};",
-              part(recurrent_, number(hidden_ * (two_rounds_ ? 2 * padded_ : width_))));
-  if (two_rounds_)
-    w_.out.line("const float* const rhd = {};", part(hidden_weights_, number(hidden_ * padded_)));
-  if (!bias_.empty()) w_.out.line("const float* const bias_d = {};", part(bias_, number(width_)));
-  if (!recurrent_bias_.empty())
-    w_.out.line("const float* const r_bias_d = {};", part(recurrent_bias_, number(width_)));
-  if (!peephole_.empty())
-    w_.out.line("const float* const peephole_d = {};", part(peephole_, number(3 * padded_)));
-  if (!y_.empty()) w_.out.line("float* const yd = {};", part(y_, stride_.y_direction));
-  const auto state = [&](const char* name, const char* type, const std::string& pointer) {
-    if (!pointer.empty())
-      w_.out.line("{} const {} = {};", type, name, part(pointer, stride_.state_direction));
+  const auto declare = [&](const char* name, const char* type, const std::string& pointer,
+                           const std::string& size) {
+    if (!pointer.empty()) w_.out.line("[[maybe_unused]] {} const {} = {};", type, name, part(pointer, size));
   };
-  state("h0", "const float*", h0_);
-  state("c0", "const float*", c0_);
-  state("yh", "float*", yh_);
-  state("yc", "float*", yc_);
+  declare("wd", "const float*", weights_, number(inputs_ * width_));
+  declare("rd", "const float*", recurrent_, number(hidden_ * (two_rounds_ ? 2 * padded_ : width_)));
+  declare("rhd", "const float*", hidden_weights_, number(hidden_ * padded_));
+  declare("bias_d", "const float*", bias_, number(width_));
+  declare("r_bias_d", "const float*", recurrent_bias_, number(width_));
+  declare("peephole_d", "const float*", peephole_, number(3 * padded_));
+  declare("yd", "float*", y_, stride_.y_direction);
+  declare("h0", "const float*", h0_, stride_.state_direction);
+  declare("c0", "const float*", c0_, stride_.state_direction);
+  declare("yh", "float*", yh_, stride_.state_direction);
+  declare("yc", "float*", yc_, stride_.state_direction);
   backward_ = count == 2 ? "d == 1" : r_.reverse(static_cast<int64_t>(first)) ? "true" : "false";
+}
+
+// One direction after the other.
+void Writer::directions(size_t first, size_t count) {
+  direction_ = first;
+  if (count == 2)
+    w_.out.line("for (std::int64_t d = 0; d < 2; ++d) {{  // forward, then backward");
+  else
+    w_.out.line("{{");
+  pointers(first, count);
   if (!direct_) projection();
   if (lengths_) {
     w_.out.line("for (std::int64_t n = 0; n < {}; ++n) {{", w_.dim(r_.batch));
@@ -253,26 +270,81 @@ void Writer::directions(size_t first, size_t count) {
   w_.out.line("}}");
 }
 
+// Both directions, a step of each at a time.
+void Writer::directions_in_turns() {
+  const std::string rows = w_.dim(rows_), steps = w_.dim(r_.steps), cells = cell_;
+  const int64_t most_rows = std::max<int64_t>(rows_.hi(), 1);
+  const auto open = [&](const char* comment) {
+    w_.out.line("for (std::int64_t d = 0; d < 2; ++d) {{{}", comment);
+    pointers(0, 2);
+    if (!cells.empty())
+      w_.out.line("[[maybe_unused]] float* const cell_d = {} + d * {};", cells, most_rows * padded_);
+  };
+  if (!cells.empty()) cell_ = "cell_d";
+  w_.out.line("float* old_states = {};", state_);
+  w_.out.line("float* new_states = {} + {};", state_, 2 * most_rows * padded_);
+  open("  // forward and backward");
+  load_states(fmt::format("old_states + d * {}", most_rows * padded_), rows);
+  w_.out.line("}}");
+  w_.out.line("for (std::int64_t done = 0; done < {}; done += {}) {{", steps, block_);
+  w_.out.line("const std::int64_t block = sinter::min_of(std::int64_t{{{}}}, {} - done);", block_, steps);
+  const std::string projected = projected_;
+  projected_ = "projected_d";
+  const auto block = [&] {
+    w_.out.line("float* const projected_d = {} + d * {};", projected, block_ * most_rows * width_);
+    w_.out.line("const std::int64_t first = {} ? {} - done - block : done;", backward_, steps);
+  };
+  open("");
+  block();
+  projection();
+  project_block(rows);
+  w_.out.line("}}");
+  w_.out.line("for (std::int64_t s = 0; s < block; ++s) {{");
+  open("");
+  block();
+  w_.out.line("float* const h = old_states + d * {};", most_rows * padded_);
+  w_.out.line("float* const next = new_states + d * {};", most_rows * padded_);
+  step_of_block(rows);
+  w_.out.line("}}");
+  w_.out.line("float* const states = old_states;");
+  w_.out.line("old_states = new_states;");
+  w_.out.line("new_states = states;");
+  w_.out.line("}}");
+  w_.out.line("}}");
+  if (yh_.empty() && yc_.empty()) return;
+  open("");
+  store_states(fmt::format("old_states + d * {}", most_rows * padded_), rows);
+  w_.out.line("}}");
+}
+
+// The first states into the scratch memory at `h` and the cells, and the last ones to where they are wanted.
+void Writer::load_states(const std::string& h, const std::string& rows) {
+  const std::string started = lengths_ ? "length > 0 ? " : "";
+  const auto load = [&](const std::string& to, const char* from, bool given) {
+    w_.out.line("sinter::load_states({}, {}, {}, {}, {}, {});", to, rows, hidden_, padded_,
+                given ? started + from + of_n(stride_.state_row) + (lengths_ ? " : nullptr" : "") : "nullptr",
+                stride_.state_row);
+  };
+  load(h, "h0", !h0_.empty());
+  if (!cell_.empty()) load(cell_, "c0", !c0_.empty());
+}
+void Writer::store_states(const std::string& h, const std::string& rows) {
+  const auto store = [&](const char* to, const std::string& from) {
+    w_.out.line("sinter::store_states({}{}, {}, {}, {}, {}, {});", to, of_n(stride_.state_row),
+                stride_.state_row, from, rows, hidden_, padded_);
+  };
+  if (!yh_.empty()) store("yh", h);
+  if (!yc_.empty()) store("yc", cell_);
+}
+
 // All sequences at once, or sequence n alone.
 void Writer::sequences() {
   const std::string rows = w_.dim(rows_);
   w_.out.line("float* h = {};", state_);
   w_.out.line("float* next = {} + {} * {};", state_, rows, padded_);
-  const std::string started = lengths_ ? "length > 0 ? " : "";
-  const auto load_states = [&](const std::string& to, const char* from, bool given) {
-    w_.out.line("sinter::load_states({}, {}, {}, {}, {}, {});", to, rows, hidden_, padded_,
-                given ? started + from + of_n(stride_.state_row) + (lengths_ ? " : nullptr" : "") : "nullptr",
-                stride_.state_row);
-  };
-  load_states("h", "h0", !h0_.empty());
-  if (!cell_.empty()) load_states(cell_, "c0", !c0_.empty());
+  load_states("h", rows);
   steps();
-  const auto store_states = [&](const char* to, const std::string& from) {
-    w_.out.line("sinter::store_states({}{}, {}, {}, {}, {}, {});", to, of_n(stride_.state_row),
-                stride_.state_row, from, rows, hidden_, padded_);
-  };
-  if (!yh_.empty()) store_states("yh", "h");
-  if (!yc_.empty()) store_states("yc", cell_);
+  store_states("h", rows);
   if (lengths_ && !y_.empty()) {
     w_.out.line("for (std::int64_t t = length; t < {}; ++t) {{", w_.dim(r_.steps));
     w_.out.line("for (std::int64_t j = 0; j < {}; ++j) yd[t * {}{} + j] = 0.0f;", hidden_, stride_.y_step,
@@ -312,11 +384,28 @@ void Writer::steps() {
   const std::string rows = w_.dim(rows_), length = lengths_ ? "length" : w_.dim(r_.steps);
   if (direct_) {
     w_.out.line("constexpr std::int64_t t = 0;");
-    return step();
+    step();
+    return swap_states();
   }
   w_.out.line("for (std::int64_t done = 0; done < {}; done += {}) {{", length, block_);
   w_.out.line("const std::int64_t block = sinter::min_of(std::int64_t{{{}}}, {} - done);", block_, length);
   w_.out.line("const std::int64_t first = {} ? {} - done - block : done;", backward_, length);
+  project_block(rows);
+  w_.out.line("for (std::int64_t s = 0; s < block; ++s) {{");
+  step_of_block(rows);
+  swap_states();
+  w_.out.line("}}");
+  w_.out.line("}}");
+}
+
+void Writer::swap_states() {
+  w_.out.line("float* const old = h;");
+  w_.out.line("h = next;");
+  w_.out.line("next = old;");
+}
+
+// W x + b of the steps from `first` on.
+void Writer::project_block(const std::string& rows) {
   if (lengths_)
     w_.out.line("project({} + first * {} + n * {}, block, {}, {}, {});", x_, stride_.x_step, stride_.x_row,
                 stride_.x_step, projected_, width_);
@@ -328,12 +417,12 @@ void Writer::steps() {
         "for (std::int64_t b = 0; b < {0}; ++b) project({1} + first * {2} + b * {3}, block, {2}, {4} + b * "
         "{5}, {0} * {5});",
         rows, x_, stride_.x_step, stride_.x_row, projected_, width_);
-  w_.out.line("for (std::int64_t s = 0; s < block; ++s) {{");
+}
+
+void Writer::step_of_block(const std::string& rows) {
   w_.out.line("const std::int64_t t = {} ? first + block - 1 - s : first + s;", backward_);
   w_.out.line("const float* const of_x = {} + (t - first) * {} * {};", projected_, rows, width_);
   step();
-  w_.out.line("}}");
-  w_.out.line("}}");
 }
 
 void Writer::step() {
@@ -352,9 +441,6 @@ void Writer::step() {
     if (r_.cell == Cell::kRnn) rnn();
     close_panels(r_.gates);
   }
-  w_.out.line("float* const old = h;");
-  w_.out.line("h = next;");
-  w_.out.line("next = old;");
 }
 
 // A loop over panels and in it the function that works on a tile of rows. Every other step goes through the
@@ -495,73 +581,6 @@ void Writer::lstm() {
 void emit(LayerWriter& w) { Writer(w).write(); }
 
 }  // namespace
-
-void emit_activation(LayerWriter& w, const Recurrence& r, const GateActivation& a, const std::string& name,
-                     const std::string& value, const std::string& type, bool clips) {
-  using Kind = GateActivation::Kind;
-  const bool vector = type == "f32v";
-  const auto number = [&](float v) {
-    const std::string literal = float_literal(static_cast<double>(v));
-    return vector ? literal : type == "float" ? literal : fmt::format("static_cast<{}>({})", type, literal);
-  };
-  const std::string in = name + "_in", alpha = number(a.alpha), beta = number(a.beta);
-  const std::string word = vector ? "" : "sinter::";
-  const auto wide = [&](const std::string& v) { return vector ? fmt::format("splat({})", v) : v; };
-  w.out.line("const {} {} = {};", type, in,
-             r.clips && clips
-                 ? fmt::format("{}clamp({}, {}, {})", word, value, number(-r.clip), number(r.clip))
-                 : value);
-  std::string f;
-  switch (a.kind) {
-    case Kind::kRelu: f = fmt::format("{}relu({})", word, in); break;
-    case Kind::kTanh: f = fmt::format("{}tanh({})", word, in); break;
-    case Kind::kSigmoid: f = fmt::format("{}sigmoid({})", word, in); break;
-    case Kind::kSoftsign: f = fmt::format("{}softsign({})", word, in); break;
-    case Kind::kSoftplus: f = fmt::format("{}softplus({})", word, in); break;
-    case Kind::kLeakyRelu: f = fmt::format("{}leaky_relu({}, {})", word, in, alpha); break;
-    case Kind::kElu: f = fmt::format("{}elu({}, {})", word, in, alpha); break;
-    case Kind::kHardSigmoid: f = fmt::format("{}hard_sigmoid({}, {}, {})", word, in, alpha, beta); break;
-    case Kind::kAffine:
-      f = fmt::format("{0}add({0}mul({1}, {2}), {3})", word, in, wide(alpha), wide(beta));
-      break;
-    case Kind::kScaledTanh:
-      f = fmt::format("{0}mul({0}tanh({0}mul({1}, {2})), {3})", word, in, wide(beta), wide(alpha));
-      break;
-    case Kind::kThresholdedRelu:
-      f = vector ? fmt::format("select(ge({0}, splat({1})), {0}, zero())", in, alpha)
-                 : fmt::format("{0} >= {1} ? {0} : {2}", in, alpha, number(0));
-      break;
-  }
-  w.out.line("const {} {} = {};", type, name, f);
-}
-
-RowStrides row_strides(LayerWriter& w, const Recurrence& r) {
-  const Dim d(r.directions);
-  RowStrides s;
-  s.x_step = w.dim(r.batch_first ? r.inputs : r.batch * r.inputs);
-  s.x_row = w.dim(r.batch_first ? r.steps * r.inputs : r.inputs);
-  s.y_step = w.dim(r.batch_first ? d * r.hidden : d * r.batch * r.hidden);
-  s.y_row = w.dim(r.batch_first ? r.steps * d * r.hidden : r.hidden);
-  s.y_direction = w.dim(r.batch_first ? r.hidden : r.batch * r.hidden);
-  s.state_row = w.dim(r.batch_first ? d * r.hidden : r.hidden);
-  s.state_direction = s.y_direction;
-  const auto whole = [](std::string& text) {
-    if (text.find(' ') != std::string::npos || text.find('-') != std::string::npos) text = "(" + text + ")";
-  };
-  for (std::string* text :
-       {&s.x_step, &s.x_row, &s.y_step, &s.y_row, &s.y_direction, &s.state_row, &s.state_direction})
-    whole(*text);
-  return s;
-}
-
-void emit_length_check(LayerWriter& w, const Recurrence& r) {
-  if (!optional_input(w.node, 4)) return;
-  w.include("sinter/status.h");
-  w.can_fail();
-  w.out.line("for (std::int64_t n = 0; n < {}; ++n) {{", w.dim(r.batch));
-  w.out.line("if ({0}[n] < 0 || {0}[n] > {1}) return sinter::kIndexError;", w.input(4), w.dim(r.steps));
-  w.out.line("}}");
-}
 
 const std::vector<Kernel>& kernels_recurrent() {
   static const std::vector<Kernel> table = {
