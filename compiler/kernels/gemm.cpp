@@ -194,10 +194,9 @@ class Writer {
     w_.out.line("tile_bias(sum, {});", bias_.empty() ? "static_cast<const float*>(nullptr)" : bias_ + " + c");
     const std::string panel_text = p_.packed ? "wp" : packed_;
     const std::string row = weights_ ? weights_->row_argument() : "";
-    const bool one_row = rows_.is(1);
     if (p_.trans_a)
       w_.out.line("mac_strided(sum, {} + i, 1, {}, {}, {}{});", a_, w_.dim(p_.m), panel_text, k, row);
-    else if (one_row && bias_.empty())
+    else if (rows_.is(1))
       w_.out.line("mac_row(sum, {}, {}, {}{});", a_, panel_text, k, row);
     else
       w_.out.line("{}(sum, {} + i * {}, {}, {}, {}{});", mac_word(w_.target), a_, k, k, panel_text, k, row);
