@@ -248,4 +248,56 @@ std::string element_literal(const Tensor& t, int64_t i) {
   return fmt::format("{}{{{}}}", cpp_name(type), v);
 }
 
+namespace {
+// Adds a run to the last rule where it continues that.
+void append(std::vector<Runs>& rules, const Runs& run) {
+  if (!rules.empty() && rules.back().length == run.length) {
+    Runs& r = rules.back();
+    if (r.count == 1) r.to_step = run.to - r.to, r.from_step = run.from - r.from;
+    if (run.to - r.to == r.count * r.to_step && run.from - r.from == r.count * r.from_step) {
+      ++r.count;
+      return;
+    }
+  }
+  rules.push_back(run);
+}
+}  // namespace
+
+void RunFinder::add(int64_t to, int64_t from, int64_t length) {
+  if (runs_.size() > kMost + 1) return;
+  if (!runs_.empty()) {
+    Runs& last = runs_.back();
+    if (to == last.to + last.length && from == last.from + last.length) {
+      last.length += length;
+      return;
+    }
+    const Runs done = last;
+    runs_.pop_back();
+    append(runs_, done);
+  }
+  runs_.push_back({to, from, length, 1, 0, 0});
+}
+
+std::vector<Runs> RunFinder::rules() const {
+  std::vector<Runs> rules = runs_;
+  if (!rules.empty()) {
+    rules.pop_back();
+    append(rules, runs_.back());
+  }
+  return rules.size() > kMost ? std::vector<Runs>{} : rules;
+}
+
+void emit_runs(LayerWriter& w, const std::vector<Runs>& rules, const std::string& to,
+               const std::string& from) {
+  for (const Runs& r : rules) {
+    if (r.count == 1) {
+      w.out.line("sinter::copy({} + {}, {} + {}, {});", to, r.to, from, r.from, r.length);
+      continue;
+    }
+    w.out.line("for (std::int64_t i = 0; i < {}; ++i)", r.count);
+    w.out.line("  sinter::copy({} + {} + {} * i, {} + {} + {} * i, {});", to, r.to, r.to_step, from, r.from,
+               r.from_step, r.length);
+  }
+}
+
 }  // namespace sinter

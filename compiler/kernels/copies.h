@@ -48,6 +48,25 @@ void emit_copy(const Extents& e, const Shape& space, const Strided& to, const St
 // A dense tensor's Strided.
 Strided dense(const std::string& pointer, const TensorType& type);
 
+// `count` runs of `length` elements, the first from from[from] to to[to], each a step behind the one before.
+struct Runs {
+  int64_t to, from, length, count, to_step, from_step;
+};
+// Finds the rules that copies with constant places follow.
+class RunFinder {
+ public:
+  // The next copy, in their order.
+  void add(int64_t to, int64_t from, int64_t length);
+  // Nothing where there are more than are worth a line of code each.
+  std::vector<Runs> rules() const;
+
+ private:
+  static constexpr size_t kMost = 8;
+  std::vector<Runs> runs_;  // the last one still grows: it is a single run
+};
+// `to` and `from` are pointers' text.
+void emit_runs(LayerWriter&, const std::vector<Runs>&, const std::string& to, const std::string& from);
+
 // Element i as C++ text of its type, exact but for NaN: "1.5f", "sinter::half{15360}".
 std::string element_literal(const Tensor&, int64_t i);
 std::string zero_literal(DType);  // "float{}"

@@ -1,4 +1,5 @@
-// Gather, GatherElements, GatherND: the indices are data, so each is checked where it is used.
+// Gather, GatherElements, GatherND: the indices are data, so each is checked where it is used. Where Gather's
+// are constants that follow a rule, as those of sliding windows do, runs of blocks are copied.
 #include "ir/error.h"
 #include "kernels/copies.h"
 #include "ops/op.h"
@@ -14,11 +15,14 @@ size_t axis_of(const Node& n) {
                 rank = static_cast<int64_t>(n.inputs[0]->type.shape.size());
   return static_cast<size_t>(axis < 0 ? axis + rank : axis);
 }
-void begin(LayerWriter& w) {
+// `known`: the indices are not read.
+void begin(LayerWriter& w, bool known = false) {
   w.include("sinter/copy.h");
-  w.include("sinter/index.h");
-  w.include("sinter/status.h");
-  w.can_fail();
+  if (!known) {
+    w.include("sinter/index.h");
+    w.include("sinter/status.h");
+    w.can_fail();
+  }
   const Node& n = w.node;
   w.summary(fmt::format("{} of {} at {} -> {}", n.op->name, text(n.inputs[0]->type), text(n.inputs[1]->type),
                         text(n.outputs[0]->type.shape)));
@@ -39,18 +43,44 @@ void move(LayerWriter& w, const Dim& block, const std::string& block_text, const
     w.out.line("sinter::copy({}, {}, {});", behind(w.output(0), to), behind(w.input(0), from), block_text);
 }
 
+// What constant indices copy of one outer part; nothing where they aren't constant, one is outside, or they
+// follow no rule.
+std::vector<Runs> runs_of(const Node& n) {
+  const Dim &extent = n.inputs[0]->type.shape[axis_of(n)],
+            block = product(n.inputs[0]->type.shape, axis_of(n) + 1);
+  const Value& indices = *n.inputs[1];
+  if (!indices.data || !extent.is_static() || !block.is_static()) return {};
+  RunFinder runs;
+  for (int64_t p = 0; p < indices.data->size(); ++p) {
+    const int64_t given = indices.data->integer(p);
+    if (given < -extent.value() || given >= extent.value()) return {};
+    runs.add(p * block.value(), (given < 0 ? given + extent.value() : given) * block.value(), block.value());
+  }
+  return runs.rules();
+}
+
 // Gather: outer x picks x block.
 void emit_gather(LayerWriter& w) {
-  begin(w);
+  const std::vector<Runs> rules = runs_of(w.node);
+  begin(w, !rules.empty());
   const Shape& data = w.node.inputs[0]->type.shape;
   const size_t axis = axis_of(w.node);
   const Dim outer = product(data, 0, axis), block = product(data, axis + 1);
   const Dim picks = product(w.node.inputs[1]->type.shape);
   const Extents e(w);
-  w.input(0);
+  const bool nested = !outer.is(1);
+  const std::string x = w.input(0);
+  if (!rules.empty()) {
+    const std::string y = w.output(0);
+    if (nested) open(w, "o", e.text(outer));
+    const std::vector<std::string> o{nested ? "o" : "0"};
+    emit_runs(w, rules, behind(y, e.address(Dim(0), o, {picks * block})),
+              behind(x, e.address(Dim(0), o, {data[axis] * block})));
+    if (nested) w.out.line("}}");
+    return;
+  }
   const std::string indices = w.input(1), extent = e.text(data[axis]);
   w.output(0);
-  const bool nested = !outer.is(1);
   if (nested) open(w, "o", e.text(outer));
   open(w, "i", e.text(picks));
   look_up(w, "index", indices + "[i]", extent);

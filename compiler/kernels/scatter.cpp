@@ -87,30 +87,8 @@ void emit_elements(LayerWriter& w) {
   w.out.line("return sinter::kOk;");
 }
 
-// `count` runs of `length` elements, the first from updates[from] to data[to].
-struct Runs {
-  int64_t to, from, length, count, to_step, from_step;
-};
-
-// Adds a run behind the others: to the last ones where it continues their rule.
-void add_run(std::vector<Runs>& list, int64_t to, int64_t from, int64_t length) {
-  if (!list.empty()) {
-    Runs& r = list.back();
-    if (r.length == length && r.count == 1) {
-      r.to_step = to - r.to, r.from_step = from - r.from;
-    }
-    if (r.length == length && to - r.to == r.count * r.to_step && from - r.from == r.count * r.from_step) {
-      ++r.count;
-      return;
-    }
-  }
-  list.push_back({to, from, length, 1, 0, 0});
-}
-
-// What constant indices copy, in their order; nothing where they aren't constant, one is outside, or there
-// are too many rules for code.
+// What constant indices copy; nothing where they aren't constant, one is outside, or they follow no rule.
 std::vector<Runs> runs_of(const Node& n) {
-  constexpr size_t kMost = 8;
   const Shape &data = n.inputs[0]->type.shape, &indices = n.inputs[1]->type.shape;
   const Value& value = *n.inputs[1];
   if (!value.data || n.attributes.text("reduction", "none") != "none") return {};
@@ -120,8 +98,7 @@ std::vector<Runs> runs_of(const Node& n) {
   const int64_t places = product(indices, 0, indices.size() - 1).value(),
                 block = product(data, width).value();
   const std::vector<Dim> strides = dim_strides(data);
-  std::vector<Runs> list;
-  int64_t to = 0, from = 0, length = 0;  // the run that grows
+  RunFinder runs;
   for (int64_t p = 0; p < places; ++p) {
     int64_t at = 0;
     for (size_t c = 0; c < width; ++c) {
@@ -130,39 +107,16 @@ std::vector<Runs> runs_of(const Node& n) {
       if (given < -extent || given >= extent) return {};
       at += (given < 0 ? given + extent : given) * strides[c].value();
     }
-    if (length > 0 && at == to + length) {
-      length += block;
-      continue;
-    }
-    if (length > 0) add_run(list, to, from, length);
-    if (list.size() > kMost) return {};
-    to = at, from = p * block, length = block;
+    runs.add(at, p * block, block);
   }
-  if (length > 0) add_run(list, to, from, length);
-  return list.size() > kMost ? std::vector<Runs>{} : list;
-}
-
-void emit_runs(LayerWriter& w, const std::vector<Runs>& list) {
-  begin(w, 2, true);
-  const std::string y = w.output(0), u = w.input(2);
-  for (const Runs& r : list) {
-    if (r.count == 1) {
-      w.out.line("sinter::copy({} + {}, {} + {}, {});", y, r.to, u, r.from, r.length);
-      continue;
-    }
-    open(w, "i", std::to_string(r.count));
-    const std::string to = fmt::format("{} + {} * i", r.to, r.to_step),
-                      from = fmt::format("{} + {} * i", r.from, r.from_step);
-    if (r.length == 1)
-      w.out.line("{}[{}] = {}[{}];", y, to, u, from);
-    else
-      w.out.line("sinter::copy({} + {}, {} + {}, {});", y, to, u, from, r.length);
-    w.out.line("}}");
-  }
+  return runs.rules();
 }
 
 void emit_nd(LayerWriter& w) {
-  if (const std::vector<Runs> list = runs_of(w.node); !list.empty()) return emit_runs(w, list);
+  if (const std::vector<Runs> rules = runs_of(w.node); !rules.empty()) {
+    begin(w, 2, true);
+    return emit_runs(w, rules, w.output(0), w.input(2));
+  }
   begin(w);
   const Shape &data = w.node.inputs[0]->type.shape, &indices = w.node.inputs[1]->type.shape;
   const auto n = static_cast<size_t>(indices.back().value());

@@ -106,6 +106,28 @@ Tensor places(const std::vector<Ints>& slices) {
   return t;
 }
 
+TEST(Gather, ConstantPlaces) {
+  GeneratedBatch batch;
+  for (DType t : kSizes) {
+    Sheet s;
+    const Dim n = s.symbol("N", 1, 3);
+    const auto axis = [](int64_t a) { return AttributeList{{"axis", a}}; };
+    const auto at = [](const Ints& v, std::vector<int64_t> shape) {
+      Tensor all(DType::kI64, std::move(shape));
+      std::copy(v.begin(), v.end(), all.as<int64_t>());
+      return constant(all);
+    };
+    s.add("Gather", {values(t, {n, 3, 6}), at({0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5}, {3, 4})},
+          axis(2));                                                              // windows
+    s.add("Gather", {values(t, {n, 5, 3}), at({4, 3, 2, 1, 0}, {5})}, axis(1));  // backwards
+    s.add("Gather", {values(t, {6, n}), at({1, 2, 3}, {3})}, axis(0));           // rows of unknown length
+    s.add("Gather", {values(t, {2, 6}), at({-1, 0, -3, 2}, {2, 2})}, axis(-1));  // from the end
+    s.add("Gather", {values(t, {2, 9}), at({0, 8, 1, 7, 2, 6, 3, 3, 5, 0, 4, 8, 8, 2, 1, 6}, {16})}, axis(1));
+    s.into(batch, "gather_places_" + std::string(name_of(t)), {{{"N", 1}}, {{"N", 3}}});
+  }
+  check(batch);
+}
+
 TEST(Scatter, ConstantPlaces) {
   GeneratedBatch batch;
   for (DType t : {DType::kF32, DType::kF16, DType::kI64, DType::kBool}) {
