@@ -10,11 +10,10 @@
 // by step: each waits for its own last step only, so that the processor works on both at once.
 //
 // Sequences of given lengths run one after the other.
-#include "kernels/recurrent.h"
 
 #include <algorithm>
 
-#include "emit/expr_text.h"
+#include "kernels/recurrent_form.h"
 #include "kernels/recurrent_plain.h"
 #include "kernels/tiles.h"
 

@@ -1,6 +1,7 @@
 // What the kernels of recurrent layers share: activations as text, strides of rows, the check of lengths.
+#include "kernels/recurrent_form.h"
+
 #include "emit/expr_text.h"
-#include "kernels/recurrent.h"
 
 namespace sinter {
 

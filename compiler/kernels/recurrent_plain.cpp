@@ -4,7 +4,7 @@
 
 #include "emit/expr_text.h"
 #include "kernels/nest.h"
-#include "kernels/recurrent.h"
+#include "kernels/recurrent_form.h"
 
 namespace sinter {
 namespace {
