@@ -18,6 +18,8 @@ bool fuse_squeeze_excite(Graph&, const PassOptions&);
 bool fuse_pixel_shuffle(Graph&, const PassOptions&);
 bool spread_pixel_shuffle(Graph&, const PassOptions&);
 bool lower_ops(Graph&, const PassOptions&);
+bool integer_products(Graph&, const PassOptions&);
+bool sink_dequantize(Graph&, const PassOptions&);
 bool lower_einsum(Graph&, const PassOptions&);
 bool lower_composites(Graph&, const PassOptions&);
 bool fuse_regions(Graph&, const PassOptions&);
