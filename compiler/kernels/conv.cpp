@@ -225,6 +225,9 @@ void emit(LayerWriter& w) {
   const bool in_parts = turns.first != "0";
   if (in_parts && !one_row) rows.turns = turns;
   if (is_padded) padded_rows.declare();
+  Dim tiles = tile_count(interior, tile_pixels);
+  for (size_t a = 0; !flat && a + 1 < spatial; ++a) tiles = tiles * window.out[a];
+  const bool asks_ahead = !strip && !g.planar && tiles.hi() != Interval::kUnbounded;
   if (g.groups > 1) w.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", g.groups);
   w.out.line(
       "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights");
@@ -232,7 +235,7 @@ void emit(LayerWriter& w) {
       "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
       "__attribute__((always_inline)) {{");
   w.out.line("constexpr int kVectors = vectors.value;");
-  weights.declare_row();
+  weights.declare_row(asks_ahead ? tiles.hi() : 0, k_count);
   Rows(rows).open();
   if (is_padded) padded_rows.fill(x);
   // The sums of T pixels from ox, taps first..end of the row, are made and stored.
@@ -261,7 +264,7 @@ void emit(LayerWriter& w) {
         w.out.line("mac_chains(sums, {}, {}, {}{});", from, wk, run, weights.row_argument());
       else
         w.out.line("{}(sum, {}, {}, {}, {}{});", g.planar ? "mac" : mac_word(w.target), from, stride, wk, run,
-                   weights.row_argument());
+                   weights.mac_arguments());
     };
     if (g.planar) w.out.line("for (std::int64_t ci = 0; ci < {}; ++ci) {{", g.in_channels);
     rows.open_taps(w.out);

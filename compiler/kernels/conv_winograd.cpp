@@ -266,7 +266,7 @@ class Writer {
         "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
         "__attribute__((always_inline)) {{");
     w_.out.line("constexpr int kVectors = vectors.value;");
-    weights_->declare_row();
+    weights_->declare_row(choice_.group / w_.target.tile(panels_.vectors), l_.in);
     products();
     outputs(columns);
     w_.out.put("};");
@@ -285,7 +285,7 @@ class Writer {
     w_.out.line("Tile<kVectors, kPixels> sum;");
     w_.out.line("tile_bias(sum, static_cast<const float*>(nullptr));");
     w_.out.line("{}(sum, {} + k * {} + t * {}, {}, wp + k * ({} * {}), {}{});", mac_word(w_.target), v_,
-                plane_, pitch_, pitch_, l_.in, weights_->row(), l_.in, weights_->row_argument());
+                plane_, pitch_, pitch_, l_.in, weights_->row(), l_.in, weights_->mac_arguments());
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int i = 0; i < kPixels; ++i) {{");
     w_.out.line("SINTER_UNROLL");

@@ -182,7 +182,9 @@ class Writer {
         "{{",
         p_.packed ? "const float* wp" : "std::int64_t width");
     w_.out.line("constexpr int kVectors = vectors.value;");
-    if (weights_) weights_->declare_row();
+    const Dim tiles = tile_count(rows_, w_.target.tile(panels_.vectors));
+    const bool asks_ahead = !p_.trans_a && !rows_.is(1) && tiles.hi() != Interval::kUnbounded;
+    if (weights_) weights_->declare_row(asks_ahead ? tiles.hi() : 0, p_.k.value());
     if (!p_.packed) {
       const std::string row = p_.trans_b ? "1" : columns, column = p_.trans_b ? k : "1";
       w_.out.line("pack_panel<kVectors>({} + c * {}, {}, {}, {}, width, {});", b_, column, row, column, k,
@@ -199,7 +201,8 @@ class Writer {
     else if (rows_.is(1))
       w_.out.line("mac_row(sum, {}, {}, {}{});", a_, panel_text, k, row);
     else
-      w_.out.line("{}(sum, {} + i * {}, {}, {}, {}{});", mac_word(w_.target), a_, k, k, panel_text, k, row);
+      w_.out.line("{}(sum, {} + i * {}, {}, {}, {}{});", mac_word(w_.target), a_, k, k, panel_text, k,
+                  weights_ ? weights_->mac_arguments() : "");
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int t = 0; t < kRows; ++t) {{");
     w_.out.line("SINTER_UNROLL");

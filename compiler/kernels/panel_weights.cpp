@@ -55,9 +55,12 @@ void PanelWeights::store(const std::string& name, const std::string& comment) {
   }
 }
 
-void PanelWeights::declare_row() const {
+void PanelWeights::declare_row(int64_t tiles, int64_t reads) {
   if (short_rows_ || half_vector_)
     w_.out.line("constexpr {}<kVectors, last.value> kRow;", short_rows_ ? "ShortRow" : "WholeRow");
+  const int step = floats_ahead(w_.target, panels_.vectors, tiles);
+  asks_ahead_ = step > 0 && !widened();
+  if (asks_ahead_) w_.out.line("Ahead<{}> ahead{{wp + {} * ({})}};", step, reads, row());
 }
 
 void PanelWeights::emit(const std::string& group, const LayerWriter::Turns& turns) {

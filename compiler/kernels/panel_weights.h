@@ -30,11 +30,17 @@ class PanelWeights {
   // Makes the groups the parameter `name`.
   void store(const std::string& name, const std::string& comment);
 
-  // In the function of a panel, behind kVectors: the line that names the row's floats.
-  void declare_row() const;
+  // In the function of a panel, behind kVectors: the lines that name the row's floats, and what mac asks for
+  // ahead where `tiles` register tiles read `reads` values of k each (of them, k_count or fewer; the rest
+  // comes again).
+  void declare_row(int64_t tiles = 0, int64_t reads = 0);
   // Floats from one value of k to the next, as text, and the argument that tells a word of mac.h so.
   std::string row() const { return short_rows_ ? "kRow" : "kVectors * kLanes"; }
   std::string row_argument() const { return short_rows_ || half_vector_ ? ", kRow" : ""; }
+  // ... and the word mac what it asks for ahead.
+  std::string mac_arguments() const {
+    return !asks_ahead_ ? row_argument() : row_argument().empty() ? ", RowOf<kVectors>(), ahead" : ", kRow, ahead";
+  }
   // emit_panels with these weights, those of group `group` (text; empty: there is one).
   void emit(const std::string& group = "", const LayerWriter::Turns& turns = {"0", ""});
 
@@ -44,7 +50,7 @@ class PanelWeights {
   LayerWriter& w_;
   Panels panels_;
   int64_t k_count_, group_size_ = 0;
-  bool short_rows_ = false, half_vector_ = false;
+  bool short_rows_ = false, half_vector_ = false, asks_ahead_ = false;
   std::vector<float> packed_;
   std::string name_, type_ = "float";
 };

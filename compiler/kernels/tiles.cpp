@@ -149,6 +149,13 @@ void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::st
     w.out.line("panel(Int<{}>(), Int<{}>(), {}{}, {});", p.rest, p.tail, plus, p.full * width, last);
 }
 
+int floats_ahead(const Target& t, int vectors, int64_t tiles) {
+  // Of many tiles the first one's wait is nothing; tiles of one vector have no load to spare.
+  const int floats = vectors * t.lanes;
+  if (!machine_of(t).asks_ahead || vectors < 2 || tiles > floats || tiles < 1) return 0;
+  return static_cast<int>((floats + tiles - 1) / tiles);
+}
+
 std::string mac_word(const Target& t) { return machine_of(t).in_order ? "mac_in_order" : "mac"; }
 
 }  // namespace sinter

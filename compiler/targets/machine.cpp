@@ -9,13 +9,13 @@ namespace sinter {
 
 Machine machine_of(const Target& t) {
   const std::string_view name = t.name, isa = t.isa;
-  if (name == "cortex-a53") return {1, 0.8, 8, 2, 2, 32 << 10, 400 << 10, true};
-  if (name == "cortex-a55") return {1, 0.9, 8, 3, 3, 32 << 10, 256 << 10, true};
-  if (name == "cortex-a72" || name == "aarch64") return {1, 1.6, 10, 4, 4, 32 << 10, 512 << 10, false};
-  if (t.aarch64) return {2, 2.4, 16, 6, 8, 64 << 10, 400 << 10, false};
-  if (isa == "avx512") return {1, 1.2, 32, 8, 20, 32 << 10, 1 << 20, false};
-  if (isa == "avx2") return {2, 2, 32, 8, 20, 32 << 10, 512 << 10, false};
-  return {1, 2, 16, 6, 12, 32 << 10, 256 << 10, false};
+  if (name == "cortex-a53") return {1, 0.8, 8, 2, 2, 32 << 10, 400 << 10, true, false};
+  if (name == "cortex-a55") return {1, 0.9, 8, 3, 3, 32 << 10, 256 << 10, true, false};
+  if (name == "cortex-a72" || name == "aarch64") return {1, 1.6, 10, 4, 4, 32 << 10, 512 << 10, false, false};
+  if (t.aarch64) return {2, 2.4, 16, 6, 8, 64 << 10, 400 << 10, false, false};
+  if (isa == "avx512") return {1, 1.2, 32, 8, 20, 32 << 10, 1 << 20, false, true};
+  if (isa == "avx2") return {2, 2, 32, 8, 20, 32 << 10, 512 << 10, false, true};
+  return {1, 2, 16, 6, 12, 32 << 10, 256 << 10, false, false};
 }
 
 }  // namespace sinter

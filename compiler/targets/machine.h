@@ -15,6 +15,7 @@ struct Machine {
   double again_bytes;   // ... that were there shortly before: from a third level where there is one
   int64_t l1, l2;       // bytes of data cache that one core can count on
   bool in_order;
+  bool asks_ahead;  // weights come from far behind the caches that a core has: prefetch instructions pay
 };
 
 Machine machine_of(const Target&);

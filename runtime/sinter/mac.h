@@ -213,6 +213,31 @@ SINTER_INLINE void mac(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_st
   mac_strided(acc, x, pixel_stride, 1, w, k, row);
 }
 
+// Weights that will be read soon, Step floats of them for each value of k that a tile adds: mac asks for them
+// beside its multiply-adds, so that they come from memory to the second-level cache in time. A processor's own
+// prefetching starts with the first reads only, and waits for each of them. What lies there need not exist.
+template <int Step>
+struct Ahead {
+  const float* next;
+};
+#if !defined(SINTER_ISA_NEON)
+template <int OB, int T, class Row, int Step>
+SINTER_INLINE void mac(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w,
+                       std::ptrdiff_t k, Row, Ahead<Step>& ahead) {
+  constexpr int kLine = 16;  // floats of a line of the cache
+  const float* next = ahead.next;
+  for (std::ptrdiff_t i = 0; i < k; i++) {
+    SINTER_UNROLL
+    for (int j = 0; j < Step; j += kLine) __builtin_prefetch(next + j, 0, 2);
+    detail::mac_step<Row>(acc, x, pixel_stride, w);
+    x += 1;
+    w += Row::value;
+    next += Step;
+  }
+  ahead.next = next;
+}
+#endif
+
 // mac where x may be read up to the next multiple of four elements: what is there is not used.
 template <int OB, int T, class Row = RowOf<OB>>
 SINTER_INLINE void mac_padded(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w,
