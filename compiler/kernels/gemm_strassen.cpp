@@ -2,9 +2,9 @@
 // MatMul, Gemm and pointwise convolutions whose rows, inner extent and columns are large enough.
 //
 // The rows are cut into groups; of each, the sums over its quarters go to scratch that stays in the
-// second-level cache. Then for each panel of the columns' first half and each register tile of the rows'
-// upper half, the seven products run one after the other, and four tiles of the result are finished by the
-// epilogue. The pass allow_strassen marks the layers whose sums may be rearranged so (not with --exact).
+// second-level cache. Then for each panel of the columns' first half the seven products run one after the
+// other, each over all register tiles of the rows' upper half, so that its weights stay near; what later
+// products build on is kept in scratch, and four of them finish a quarter of the result by the epilogue. The pass allow_strassen marks the layers whose sums may be rearranged so (not with --exact).
 #include "emit/epilogue.h"
 #include "kernels/strassen.h"
 #include "kernels/tiles.h"
@@ -84,6 +84,7 @@ class Writer {
         s, k / 2, height * k, height * k + k / 2);
     const LayerWriter::Turns panels =
         by_groups() ? LayerWriter::Turns{"0", ""} : w_.open_parts(std::to_string(panel_count(panels_)));
+    kept_ = w_.scratch_of_part("kept", "float", 3 * plane());
     panel();
     emit_panels(w_, panels_, 7 * (k / 2), weights_, "0", panels);
     if (!by_groups()) w_.close_parts();
@@ -117,24 +118,30 @@ class Writer {
         "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
         "__attribute__((always_inline)) {{");
     w_.out.line("constexpr int kVectors = vectors.value;");
-    w_.out.line("const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {{");
-    w_.out.line("constexpr int kRows = pixels.value;");
-    w_.out.line("KeptTile<kVectors, kRows> kept[3];");
+    const int rows = w_.target.tile(panels_.vectors);
+    const int64_t tiles = (choice_.height + rows - 1) / rows;
+    const int step = floats_ahead(w_.target, panels_.vectors, tiles);
+    if (step > 0) w_.out.line("Ahead<{}> ahead{{wp + {} * kVectors * kLanes}};", step, half);
     w_.out.line("for (int q = 0; q < 7; ++q) {{");
     w_.out.line("const StrassenStep step = kStrassenSteps[q];");
+    w_.out.line("const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {{");
+    w_.out.line("constexpr int kRows = pixels.value;");
     w_.out.line("Tile<kVectors, kRows> sum;");
-    w_.out.line("strassen_start(sum, kept, step);");
-    w_.out.line("{}(sum, factors[q] + i * {}, {}, wp + q * ({} * kVectors * kLanes), {});",
-                mac_word(w_.target), p_.k, p_.k, half, half);
-    w_.out.line("strassen_keep(sum, kept, step);");
-    w_.out.line("if (step.result < 0) continue;");
+    w_.out.line("strassen_start(sum, {} + i * (kVectors * kLanes), {}, step);", kept_, plane());
+    w_.out.line("{}(sum, factors[q] + i * {}, {}, wp + q * ({} * kVectors * kLanes), {}{});",
+                mac_word(w_.target), p_.k, p_.k, half, half, step > 0 ? ", RowOf<kVectors>(), ahead" : "");
+    w_.out.line("strassen_keep(sum, {} + i * (kVectors * kLanes), {}, step);", kept_, plane());
+    w_.out.line("if (step.result < 0) return;");
     quarter();
+    w_.out.put("};");
+    emit_tiles(w_, "0", std::to_string(choice_.height), Dim(choice_.height), rows, "i",
+               "tile(Int<{T}>(), {x});");
     w_.out.line("}}");
     w_.out.put("};");
-    emit_tiles(w_, "0", std::to_string(choice_.height), Dim(choice_.height), w_.target.tile(panels_.vectors),
-               "i", "tile(Int<{T}>(), {x});");
-    w_.out.put("};");
   }
+
+  // Floats of the sums that one product of a panel keeps.
+  int64_t plane() const { return choice_.height * panels_.vectors * w_.target.lanes; }
 
   // Stores the sums of a tile of one quarter of the group's result.
   void quarter() {
@@ -169,7 +176,7 @@ class Writer {
   StrassenChoice choice_;
   Epilogue epilogue_;
   Panels panels_;
-  std::string x_, y_, weights_, bias_;
+  std::string x_, y_, weights_, bias_, kept_;
 };
 
 void emit(LayerWriter& w) { Writer(w, *choose_strassen(w.node, w.target)).emit(); }

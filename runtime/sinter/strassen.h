@@ -10,7 +10,7 @@
 //
 // (V. Strassen, "Gaussian elimination is not optimal", 1969; S. Winograd, "On multiplication of 2 x 2
 // matrices", 1971.) The sums T of the weights are made when the model is compiled, so only four sums over X
-// are left, and the U stay with a register tile: a product that another one builds on starts from its sums.
+// are left. A product that another one builds on keeps its sums, and that one starts from them.
 #ifndef SINTER_STRASSEN_H_
 #define SINTER_STRASSEN_H_
 #ifndef SINTER_ISA
@@ -67,46 +67,48 @@ constexpr StrassenStep kStrassenSteps[7] = {
   }
 }
 
-// The sums of a register tile, kept in memory while other products use the registers.
+// What a tile's product starts from: the sums that earlier ones kept. Kept tiles [T][OB][kLanes] lie `plane`
+// floats apart, one for each number that a step may name.
 template <int OB, int T>
-struct KeptTile {
-  alignas(64) float a[T][OB][kLanes];
-};
-
-template <int OB, int T>
-SINTER_INLINE void strassen_start(Tile<OB, T>& sum, const KeptTile<OB, T>* kept, const StrassenStep& step) {
+SINTER_INLINE void strassen_start(Tile<OB, T>& sum, const float* kept, std::ptrdiff_t plane,
+                                  const StrassenStep& step) {
   if (step.from < 0) {
     tile_bias(sum, nullptr);
     return;
   }
+  const float* const from = kept + step.from * plane;
   SINTER_UNROLL
   for (int t = 0; t < T; t++) {
     SINTER_UNROLL
-    for (int o = 0; o < OB; o++) sum.a[t][o] = load(kept[step.from].a[t][o]);
+    for (int o = 0; o < OB; o++) sum.a[t][o] = load(from + (t * OB + o) * kLanes);
   }
   if (step.plus < 0) return;
+  const float* const plus = kept + step.plus * plane;
   SINTER_UNROLL
   for (int t = 0; t < T; t++) {
     SINTER_UNROLL
-    for (int o = 0; o < OB; o++) sum.a[t][o] = add(sum.a[t][o], load(kept[step.plus].a[t][o]));
+    for (int o = 0; o < OB; o++) sum.a[t][o] = add(sum.a[t][o], load(plus + (t * OB + o) * kLanes));
   }
 }
 
 // Keeps the sums of a product, and makes them those of the quarter of C that it ends.
 template <int OB, int T>
-SINTER_INLINE void strassen_keep(Tile<OB, T>& sum, KeptTile<OB, T>* kept, const StrassenStep& step) {
+SINTER_INLINE void strassen_keep(Tile<OB, T>& sum, float* kept, std::ptrdiff_t plane,
+                                 const StrassenStep& step) {
   if (step.keep >= 0) {
+    float* const to = kept + step.keep * plane;
     SINTER_UNROLL
     for (int t = 0; t < T; t++) {
       SINTER_UNROLL
-      for (int o = 0; o < OB; o++) store(kept[step.keep].a[t][o], sum.a[t][o]);
+      for (int o = 0; o < OB; o++) store(to + (t * OB + o) * kLanes, sum.a[t][o]);
     }
   }
   if (step.with < 0) return;
+  const float* const with = kept + step.with * plane;
   SINTER_UNROLL
   for (int t = 0; t < T; t++) {
     SINTER_UNROLL
-    for (int o = 0; o < OB; o++) sum.a[t][o] = add(sum.a[t][o], load(kept[step.with].a[t][o]));
+    for (int o = 0; o < OB; o++) sum.a[t][o] = add(sum.a[t][o], load(with + (t * OB + o) * kLanes));
   }
 }
 
