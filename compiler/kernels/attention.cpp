@@ -315,10 +315,9 @@ void Writer::masked() {
   w_.out.line("}}");
 }
 
-// All maxima first: they are chains of dependent steps, which so run beside one another.
 void Writer::join() {
-  for_unrolled_rows("raise_top(state[t], greatest[t]);");
-  for_rows(fmt::format("join_scores(state[t], {} + t * {}, n);", scores_, block_));
+  w_.out.line("{}(state, greatest, kRows, {}, {}, n);", single_block_ ? "take_scores" : "join_scores", scores_,
+              block_);
 }
 
 // The block's weights times V: into `result`, or, where it is the only block, finished.

@@ -84,14 +84,27 @@ SINTER_INLINE float weights_of(float* scores, std::ptrdiff_t n, float top) {
 struct SoftmaxRow {
   float top = -3.402823466e+38f, sum = 0.0f, factor = 0.0f;
 };
-// The maximum of `greatest`, which is at least row.top, becomes the row's.
-SINTER_INLINE void raise_top(SoftmaxRow& row, f32v greatest) {
-  const float top = hmax(greatest);
-  row.factor = exp2_nonpos(sub(row.top, top));
-  row.top = top;
+// A block of n scores of each of `rows` rows, `pitch` floats apart, becomes weights and joins their states;
+// greatest[t], the greatest score in each lane, is at least state[t].top. A function of its own: the constants
+// of the exponential function would take registers from the products around it.
+[[gnu::noinline, maybe_unused]] static void join_scores(SoftmaxRow* state, const f32v* greatest,
+                                                        std::ptrdiff_t rows, float* scores,
+                                                        std::ptrdiff_t pitch, std::ptrdiff_t n) {
+  // All maxima first: they are chains of dependent steps, which so run beside one another.
+  for (std::ptrdiff_t t = 0; t < rows; t++) {
+    const float top = hmax(greatest[t]);
+    state[t].factor = exp2_nonpos(sub(state[t].top, top));
+    state[t].top = top;
+  }
+  for (std::ptrdiff_t t = 0; t < rows; t++)
+    state[t].sum = fma(state[t].sum, state[t].factor, weights_of(scores + t * pitch, n, state[t].top));
 }
-SINTER_INLINE void join_scores(SoftmaxRow& row, float* scores, std::ptrdiff_t n) {
-  row.sum = fma(row.sum, row.factor, weights_of(scores, n, row.top));
+// The same where the block is the only one.
+[[gnu::noinline, maybe_unused]] static void take_scores(SoftmaxRow* state, const f32v* greatest,
+                                                        std::ptrdiff_t rows, float* scores,
+                                                        std::ptrdiff_t pitch, std::ptrdiff_t n) {
+  for (std::ptrdiff_t t = 0; t < rows; t++) state[t].top = hmax(greatest[t]);
+  for (std::ptrdiff_t t = 0; t < rows; t++) state[t].sum = weights_of(scores + t * pitch, n, state[t].top);
 }
 
 // a . b over n elements.
