@@ -263,7 +263,13 @@ template <int K, int OB, int T, class Row = RowOf<OB>>
 SINTER_INLINE void mac_few(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w,
                            Row = Row()) {
   SINTER_UNROLL
-  for (int i = 0; i < K; i++) detail::mac_step<Row>(acc, x + i, pixel_stride, w + i * Row::value);
+  for (int i = 0; i < K; i++) {
+    detail::mac_step<Row>(acc, x + i, pixel_stride, w + i * Row::value);
+#if !defined(SINTER_ISA_NEON)
+    // Pixels share values with their neighbours' other taps: to keep those would take the sums' registers.
+    __asm__("" : "+r"(x));
+#endif
+  }
 }
 
 #if defined(SINTER_ISA_NEON)
