@@ -157,6 +157,17 @@ class PaddedRows {
   std::string ring_;
 };
 
+// In a tile of kPixels from ox: asks for what the tile below it reads beyond this one, a few short runs from
+// each plane, which processors do not foresee.
+void ask_for_next_row(LayerWriter& w, const Rows& rows, const Geometry& g, const std::string& x) {
+  const Window& window = rows.window;
+  if (window.rank() != 2 || window.dilations[0] != 1) return;
+  w.out.line("for (std::int64_t ci = 0; ci < {}; ++ci)", g.in_channels);
+  w.out.line("  for (std::int64_t k0 = {}; k0 < {}; ++k0) ask_for<kPixels * {}>({} + {});", window.kernel[0],
+             window.kernel[0] + window.strides[0], rows.stride(), x,
+             rows.planar_offset("ci", rows.position("ox")));
+}
+
 void emit(LayerWriter& w) {
   const Node& n = w.node;
   const int lanes = w.target.lanes;
@@ -266,6 +277,7 @@ void emit(LayerWriter& w) {
         w.out.line("{}(sum, {}, {}, {}, {}{});", g.planar ? "mac" : mac_word(w.target), from, stride, wk, run,
                    weights.mac_arguments());
     };
+    if (g.planar && !edge && machine_of(w.target).asks_ahead) ask_for_next_row(w, rows, g, x);
     if (g.planar) w.out.line("for (std::int64_t ci = 0; ci < {}; ++ci) {{", g.in_channels);
     rows.open_taps(w.out);
     const std::string shift = g.groups > 1 ? fmt::format(" + g * {}", g.group_in) : "";

@@ -238,6 +238,13 @@ SINTER_INLINE void mac(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_st
 }
 #endif
 
+// Asks for Floats floats that will be read soon. They need not exist.
+template <int Floats>
+SINTER_INLINE void ask_for(const float* p) {
+  SINTER_UNROLL
+  for (int i = 0; i < Floats; i += 16) __builtin_prefetch(p + i, 0, 3);
+}
+
 // mac where x may be read up to the next multiple of four elements: what is there is not used.
 template <int OB, int T, class Row = RowOf<OB>>
 SINTER_INLINE void mac_padded(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_stride, const float* w,

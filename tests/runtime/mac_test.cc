@@ -85,6 +85,36 @@ TEST(Mac, FourVectors) {
   check_tiles<4, isa::kTileT<4>>();
 }
 
+#if !defined(SINTER_ISA_NEON)
+// What is asked for ahead changes no sum, need not exist, and moves on by Step a value of k.
+template <int OB, int T, int Step>
+void check_ahead() {
+  for (std::ptrdiff_t k : {0, 1, 5, 64}) {
+    const std::vector<float> x = random_floats(T * k, 9), w = random_floats(k * OB * kLanes, 10);
+    isa::Tile<OB, T> got, want;
+    isa::tile_bias(got, nullptr);
+    isa::tile_bias(want, nullptr);
+    const float* const end = w.data() + w.size();
+    isa::Ahead<Step> ahead{end};
+    isa::mac(got, x.data(), k, w.data(), k, isa::RowOf<OB>(), ahead);
+    isa::mac(want, x.data(), k, w.data(), k);
+    EXPECT_EQ(ahead.next, end + k * Step);
+    for (int t = 0; t < T; t++)
+      for (int o = 0; o < OB; o++) {
+        float a[kLanes], b[kLanes];
+        isa::store(a, got.a[t][o]);
+        isa::store(b, want.a[t][o]);
+        for (int l = 0; l < kLanes; l++) ASSERT_EQ(a[l], b[l]) << OB << "x" << T << " k " << k << " lane " << l;
+      }
+  }
+}
+TEST(Mac, AsksAhead) {
+  check_ahead<2, 5, 1>();
+  check_ahead<3, isa::kTileT<3>, 7>();
+  check_ahead<4, 2, 40>();
+}
+#endif
+
 template <int OB>
 void check_row() {
   for (std::ptrdiff_t k : {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 63, 64, 100}) {
