@@ -316,8 +316,8 @@ void Writer::masked() {
 }
 
 void Writer::join() {
-  w_.out.line("{}(state, greatest, kRows, {}, {}, n);", single_block_ ? "take_scores" : "join_scores", scores_,
-              block_);
+  w_.out.line("{}(state, greatest, kRows, {}, {}, n);", single_block_ ? "take_scores" : "join_scores",
+              scores_, block_);
 }
 
 // The block's weights times V: into `result`, or, where it is the only block, finished.

@@ -4,7 +4,8 @@
 // The rows are cut into groups; of each, the sums over its quarters go to scratch that stays in the
 // second-level cache. Then for each panel of the columns' first half the seven products run one after the
 // other, each over all register tiles of the rows' upper half, so that its weights stay near; what later
-// products build on is kept in scratch, and four of them finish a quarter of the result by the epilogue. The pass allow_strassen marks the layers whose sums may be rearranged so (not with --exact).
+// products build on is kept in scratch, and four of them finish a quarter of the result by the epilogue. The
+// pass allow_strassen marks the layers whose sums may be rearranged so (not with --exact).
 #include "emit/epilogue.h"
 #include "kernels/strassen.h"
 #include "kernels/tiles.h"

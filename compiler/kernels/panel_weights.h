@@ -39,7 +39,9 @@ class PanelWeights {
   std::string row_argument() const { return short_rows_ || half_vector_ ? ", kRow" : ""; }
   // ... and the word mac what it asks for ahead.
   std::string mac_arguments() const {
-    return !asks_ahead_ ? row_argument() : row_argument().empty() ? ", RowOf<kVectors>(), ahead" : ", kRow, ahead";
+    return !asks_ahead_             ? row_argument()
+           : row_argument().empty() ? ", RowOf<kVectors>(), ahead"
+                                    : ", kRow, ahead";
   }
   // emit_panels with these weights, those of group `group` (text; empty: there is one).
   void emit(const std::string& group = "", const LayerWriter::Turns& turns = {"0", ""});

@@ -69,9 +69,9 @@ void emit_panels(
 // How many panels there are: the turns of emit_panels.
 int64_t panel_count(const Panels&);
 
-// Floats of a panel's weights that mac asks for ahead of their use, at each value of k, where `tiles` register
-// tiles read a panel of `vectors` vectors (mac.h, Ahead): those behind the panel are what is read next, as
-// NAME.weights has the layers in their order. 0: not at all.
+// Floats of a panel's weights that mac asks for ahead of their use, at each value of k, where `tiles`
+// register tiles read a panel of `vectors` vectors (mac.h, Ahead): those behind the panel are what is read
+// next, as NAME.weights has the layers in their order. 0: not at all.
 int floats_ahead(const Target&, int vectors, int64_t tiles);
 
 // The word of mac.h for the target's pipeline: "mac" or "mac_in_order".

@@ -85,8 +85,8 @@ struct SoftmaxRow {
   float top = -3.402823466e+38f, sum = 0.0f, factor = 0.0f;
 };
 // A block of n scores of each of `rows` rows, `pitch` floats apart, becomes weights and joins their states;
-// greatest[t], the greatest score in each lane, is at least state[t].top. A function of its own: the constants
-// of the exponential function would take registers from the products around it.
+// greatest[t], the greatest score in each lane, is at least state[t].top. A function of its own: the
+// constants of the exponential function would take registers from the products around it.
 [[gnu::noinline, maybe_unused]] static void join_scores(SoftmaxRow* state, const f32v* greatest,
                                                         std::ptrdiff_t rows, float* scores,
                                                         std::ptrdiff_t pitch, std::ptrdiff_t n) {

@@ -214,8 +214,9 @@ SINTER_INLINE void mac(Tile<OB, T>& acc, const float* x, std::ptrdiff_t pixel_st
 }
 
 // Weights that will be read soon, Step floats of them for each value of k that a tile adds: mac asks for them
-// beside its multiply-adds, so that they come from memory to the second-level cache in time. A processor's own
-// prefetching starts with the first reads only, and waits for each of them. What lies there need not exist.
+// beside its multiply-adds, so that they come from memory to the second-level cache in time. A processor's
+// own prefetching starts with the first reads only, and waits for each of them. What lies there need not
+// exist.
 template <int Step>
 struct Ahead {
   const float* next;

@@ -44,10 +44,11 @@ struct Loop {
 };
 
 // The innermost loops with as many multiply-adds as the smallest whole register tile has; Winograd's
-// transforms have fewer.
+// transforms have fewer, and the exponential function's is known by the power of two that it makes.
 std::vector<Loop> hot_loops(const std::vector<Instruction>& code) {
   static const std::regex kJump("^(?:j[a-z]+|b\\.[a-z]+|b|cbn?z|tbn?z)\\s+(?:[^<]*[ ,])?([0-9a-f]+) <.*");
-  static const std::regex kFma("^(?:vfn?madd|fmla|fmls).*"), kStack(".*(?:\\[sp|\\(%rsp|\\(%rbp).*");
+  static const std::regex kFma("^(?:vfn?madd|fmla|fmls).*"), kStack(".*(?:\\[sp|\\(%rsp|\\(%rbp).*"),
+      kPower("^(?:vscalefps|vpslld|shl\\s+v).*");
   std::vector<Loop> loops;
   size_t previous = 0;  // the branch behind which no loop that ends later is innermost
   for (size_t i = 0; i < code.size(); ++i) {
@@ -56,14 +57,16 @@ std::vector<Loop> hot_loops(const std::vector<Instruction>& code) {
     const uint64_t to = std::stoull(m[1], nullptr, 16);
     if (to > code[i].address || to < code[previous].address) continue;
     Loop loop;
+    bool product = true;
     for (size_t k = i + 1; k-- > 0 && code[k].address >= to;) {
       ++loop.instructions;
       loop.multiply_adds += std::regex_match(code[k].text, kFma);
       loop.stack += std::regex_match(code[k].text, kStack);
+      product = product && !std::regex_match(code[k].text, kPower);
       loop.text = code[k].text + "\n" + loop.text;
     }
     previous = i;
-    if (loop.multiply_adds >= 12) loops.push_back(loop);
+    if (product && loop.multiply_adds >= 12) loops.push_back(loop);
   }
   return loops;
 }

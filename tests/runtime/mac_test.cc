@@ -104,7 +104,8 @@ void check_ahead() {
         float a[kLanes], b[kLanes];
         isa::store(a, got.a[t][o]);
         isa::store(b, want.a[t][o]);
-        for (int l = 0; l < kLanes; l++) ASSERT_EQ(a[l], b[l]) << OB << "x" << T << " k " << k << " lane " << l;
+        for (int l = 0; l < kLanes; l++)
+          ASSERT_EQ(a[l], b[l]) << OB << "x" << T << " k " << k << " lane " << l;
       }
   }
 }
