@@ -42,6 +42,8 @@ namespace {
         constexpr int kPixels = pixels.value;
         Tile<kVectors, kPixels> sum;
         tile_bias(sum, bias + c);
+        for (std::int64_t ci = 0; ci < 3; ++ci)
+          for (std::int64_t k0 = 3; k0 < 5; ++k0) ask_for<kPixels * 2>(x + ((ci * 16 + i0 + k0) * 16 + ox * 2 - 1));
         for (std::int64_t ci = 0; ci < 3; ++ci) {
           for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
             mac_few<3>(sum, x + ((ci * 16 + i0 + k0) * 16 + ox * 2 - 1), 2, wp + (ci * 9 + (k0 * 3 + 0)) * (kVectors * kLanes));

@@ -40,6 +40,7 @@ namespace {
   // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
   const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
+    Ahead<1> ahead{wp + 9 * (kVectors * kLanes)};
     for (std::int64_t n = 0; n < N; ++n) {
       for (std::int64_t o0 = 0; o0 < 8; ++o0) {
         const std::int64_t i0 = o0 - 1;
@@ -57,7 +58,7 @@ namespace {
           Tile<kVectors, kPixels> sum;
           tile_bias(sum, bias + c);
           for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-            mac(sum, padded + (i0 + k0) % 3 * 10 + ox * 1, 1, wp + (k0 * 3 + 0) * (1 * kVectors * kLanes), 3);
+            mac(sum, padded + (i0 + k0) % 3 * 10 + ox * 1, 1, wp + (k0 * 3 + 0) * (1 * kVectors * kLanes), 3, RowOf<kVectors>(), ahead);
           }
           SINTER_UNROLL
           for (int t = 0; t < kPixels; ++t) {
@@ -100,12 +101,13 @@ namespace {
       // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
       const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
         constexpr int kVectors = vectors.value;
+        Ahead<16> ahead{wp + 32 * (kVectors * kLanes)};
         for (std::int64_t k = 0; k < 36; ++k) {
           const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {
             constexpr int kPixels = pixels.value;
             Tile<kVectors, kPixels> sum;
             tile_bias(sum, static_cast<const float*>(nullptr));
-            mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32);
+            mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32, RowOf<kVectors>(), ahead);
             SINTER_UNROLL
             for (int i = 0; i < kPixels; ++i) {
               SINTER_UNROLL
@@ -201,12 +203,13 @@ namespace {
       // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
       const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
         constexpr int kVectors = vectors.value;
+        Ahead<16> ahead{wp + 32 * (kVectors * kLanes)};
         for (std::int64_t k = 0; k < 36; ++k) {
           const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {
             constexpr int kPixels = pixels.value;
             Tile<kVectors, kPixels> sum;
             tile_bias(sum, static_cast<const float*>(nullptr));
-            mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32);
+            mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32, RowOf<kVectors>(), ahead);
             SINTER_UNROLL
             for (int i = 0; i < kPixels; ++i) {
               SINTER_UNROLL
@@ -289,11 +292,12 @@ namespace {
   // `vectors` vectors of columns from c, the last one with `last` columns
   const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
+    Ahead<3> ahead{wp + 256 * (kVectors * kLanes)};
     const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {
       constexpr int kRows = pixels.value;
       Tile<kVectors, kRows> sum;
       tile_bias(sum, bias + c);
-      mac(sum, x + i * 256, 256, wp, 256);
+      mac(sum, x + i * 256, 256, wp, 256, RowOf<kVectors>(), ahead);
       SINTER_UNROLL
       for (int t = 0; t < kRows; ++t) {
         SINTER_UNROLL
@@ -322,11 +326,12 @@ namespace {
   // `vectors` vectors of columns from c, the last one with `last` columns
   const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
+    Ahead<3> ahead{wp + 64 * (kVectors * kLanes)};
     const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {
       constexpr int kRows = pixels.value;
       Tile<kVectors, kRows> sum;
       tile_bias(sum, bias + c);
-      mac(sum, x + i * 64, 64, wp, 64);
+      mac(sum, x + i * 64, 64, wp, 64, RowOf<kVectors>(), ahead);
       SINTER_UNROLL
       for (int t = 0; t < kRows; ++t) {
         SINTER_UNROLL
