@@ -3,9 +3,9 @@
 //
 // The rows are cut into groups; of each, the sums over its quarters go to scratch that stays in the
 // second-level cache. Then for each panel of the columns' first half the seven products run one after the
-// other, each over all register tiles of the rows' upper half, so that its weights stay near; what later
-// products build on is kept in scratch, and four of them finish a quarter of the result by the epilogue. The
-// pass allow_strassen marks the layers whose sums may be rearranged so (not with --exact).
+// other, each over all register tiles of the rows' upper half or all seven a tile (StrassenChoice); what
+// later products build on is kept in scratch, and four of them finish a quarter of the result by the
+// epilogue. The pass allow_strassen marks the layers whose sums may be rearranged so (not with --exact).
 #include "emit/epilogue.h"
 #include "kernels/strassen.h"
 #include "kernels/tiles.h"
@@ -123,26 +123,32 @@ class Writer {
     const int64_t tiles = (choice_.height + rows - 1) / rows;
     const int step = floats_ahead(w_.target, panels_.vectors, tiles);
     if (step > 0) w_.out.line("Ahead<{}> ahead{{wp + {} * kVectors * kLanes}};", step, half);
-    w_.out.line("for (int q = 0; q < 7; ++q) {{");
-    w_.out.line("const StrassenStep step = kStrassenSteps[q];");
-    w_.out.line("const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {{");
+    const std::string kept = kept_ + (choice_.by_products ? " + i * (kVectors * kLanes)" : "");
+    w_.out.line(
+        "const auto product = [&](auto pixels, std::int64_t i, int q) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int kRows = pixels.value;");
+    w_.out.line("const StrassenStep step = kStrassenSteps[q];");
     w_.out.line("Tile<kVectors, kRows> sum;");
-    w_.out.line("strassen_start(sum, {} + i * (kVectors * kLanes), {}, step);", kept_, plane());
+    w_.out.line("strassen_start(sum, {}, {}, step);", kept, plane());
     w_.out.line("{}(sum, factors[q] + i * {}, {}, wp + q * ({} * kVectors * kLanes), {}{});",
                 mac_word(w_.target), p_.k, p_.k, half, half, step > 0 ? ", RowOf<kVectors>(), ahead" : "");
-    w_.out.line("strassen_keep(sum, {} + i * (kVectors * kLanes), {}, step);", kept_, plane());
+    w_.out.line("strassen_keep(sum, {}, {}, step);", kept, plane());
     w_.out.line("if (step.result < 0) return;");
     quarter();
     w_.out.put("};");
+    const std::string each = "for (int q = 0; q < 7; ++q)", call = "product(Int<{T}>(), {x}, q);";
+    if (choice_.by_products) w_.out.line("{} {{", each);
     emit_tiles(w_, "0", std::to_string(choice_.height), Dim(choice_.height), rows, "i",
-               "tile(Int<{T}>(), {x});");
-    w_.out.line("}}");
+               choice_.by_products ? call : each + " " + call);
+    if (choice_.by_products) w_.out.line("}}");
     w_.out.put("};");
   }
 
-  // Floats of the sums that one product of a panel keeps.
-  int64_t plane() const { return choice_.height * panels_.vectors * w_.target.lanes; }
+  // Floats of the sums that one product keeps.
+  int64_t plane() const {
+    const int64_t rows = choice_.by_products ? choice_.height : w_.target.tile(panels_.vectors);
+    return rows * panels_.vectors * w_.target.lanes;
+  }
 
   // Stores the sums of a tile of one quarter of the group's result.
   void quarter() {

@@ -57,11 +57,14 @@ std::optional<StrassenChoice> choose_strassen(const Node& n, const Target& t) {
   if (n.epilogue && !has_vector_text(*n.epilogue)) return std::nullopt;
   const auto p = row_product(n);
   StrassenChoice c{};
+  // Where weights come from far behind the caches, they cost more than what is kept.
+  c.by_products = machine_of(t).asks_ahead;
   // The rows' sums take half the cache at most, and with the products that a panel keeps what the arena
   // allows.
-  const int64_t kept = 3 * std::min<int64_t>(t.max_vectors, (p->n / 2 + t.lanes - 1) / t.lanes) * t.lanes;
+  const int64_t vectors = std::min<int64_t>(t.max_vectors, (p->n / 2 + t.lanes - 1) / t.lanes);
+  const int64_t kept = c.by_products ? 6 * vectors * t.lanes : 0;
   const int64_t most = std::min(machine_of(t).l2 / 2 / (4 * p->k),
-                                n.attributes.integer("strassen_bytes", INT64_MAX) / (4 * p->k + 2 * kept)) -
+                                n.attributes.integer("strassen_bytes", INT64_MAX) / (4 * p->k + kept)) -
                        1;
   if (most < 2) return std::nullopt;
   c.groups = (p->rows + most - 1) / most;

@@ -11,9 +11,12 @@ namespace sinter {
 
 // Rows are computed `height` pairs at a time, in groups whose sums stay in the second-level cache. Group g
 // has rows() of them: the first `larger` groups one more than the others; where 2 * height is more than that,
-// its middle rows are computed twice.
+// its middle rows are computed twice. Either each of the seven products runs over all pairs of rows before
+// the next one, so that its weights stay near, or all seven do for one register tile after the other, so that
+// what they keep does.
 struct StrassenChoice {
   int64_t groups, rows, larger, height;
+  bool by_products;
   double error;  // of the largest output
   bool skips() const { return 2 * height != rows || larger != 0; }
 };
