@@ -225,18 +225,6 @@ bool add_recurrent(Builder& b) {
   return true;
 }
 
-// Quantised and dequantised again, as quantised models have it before each layer.
-bool add_quantised(Builder& b) {
-  const Item* x = b.any([](const Item& i) { return i.dtype == DType::kF32; });
-  if (!x) return false;
-  const std::string scale = b.scalar(DType::kF32, b.one_of({0.1, 0.05, 0.25}));
-  const bool is_signed = b.chance(50);
-  const std::string zero = b.scalar(is_signed ? DType::kI8 : DType::kU8, is_signed ? 0 : 128);
-  const std::string q = b.node("QuantizeLinear", {x->name, scale, zero});
-  b.node("DequantizeLinear", {q, scale, zero});
-  return true;
-}
-
 }  // namespace
 
 const std::vector<Production>& matrix_productions() {
@@ -246,8 +234,7 @@ const std::vector<Production>& matrix_productions() {
       {"layernorm", 6, add_layernorm}, {"softmax", 4, add_softmax},
       {"reduction", 6, add_reduction}, {"arg", 2, add_arg},
       {"topk", 2, add_topk},           {"cumsum", 2, add_cumsum},
-      {"einsum", 2, add_einsum},       {"recurrent", 3, add_recurrent},
-      {"quantised", 3, add_quantised}};
+      {"einsum", 2, add_einsum},       {"recurrent", 3, add_recurrent}};
   return table;
 }
 

@@ -19,6 +19,7 @@ struct Production {
 const std::vector<Production>& elementwise_productions();
 const std::vector<Production>& image_productions();
 const std::vector<Production>& matrix_productions();
+const std::vector<Production>& quantised_productions();
 const std::vector<Production>& movement_productions();
 const std::vector<Production>& control_productions();
 
