@@ -43,7 +43,7 @@ class ConvWriter {
     padded_ = (panels_.full * panels_.vectors + panels_.rest) * w_.target.lanes;
     pack();
     y_ = w_.output(0);
-    const int tile_pixels = w_.target.tile(panels_.vectors);
+    const int tile_pixels = dot_tile(w_.target, panels_.vectors);
     const bool by_tiles = flat_ && rows_->outermost().is(1);
     turns_ = w_.open_parts(w_.threads == 1 ? "1"
                            : by_tiles      ? w_.dim(tile_count(interior, tile_pixels))
@@ -51,6 +51,8 @@ class ConvWriter {
     if (turns_.first != "0" && !by_tiles) rows_->turns = turns_;
     if (has_edges())
       taps_ = w_.scratch_of_part("taps", std::string(cpp_name(x_type())), rows_->kernel() * tap_pitch());
+    if (!shares_.empty())
+      row_start_ = w_.scratch_of_part("start", "std::int32_t", int64_t{panels_.vectors} * w_.target.lanes);
     if (grouped()) w_.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", s_.groups);
     open_panel(w_);
     Rows(*rows_).open();
@@ -157,15 +159,18 @@ class ConvWriter {
                     fmt::format("[{} rows of taps][{}], the zero point's", outer, s_.out_channels()));
   }
 
-  // The sums before the products, for the rows of taps inside.
+  // The sums before the products, for the rows of taps inside. They stay in memory: the tile needs all
+  // registers.
   void start() {
     const std::string group = grouped() ? fmt::format(" + g * {}", padded_) : "";
-    w_.out.line("{} start = sum_start<kVectors>({}{} + c);", shares_.empty() ? "const auto" : "auto", bias_,
-                group);
+    start_ = bias_ + group + " + c";
     if (shares_.empty()) return;
+    w_.out.line("auto before = sum_start<kVectors>({});", start_);
     rows_->open_taps(w_.out);
-    w_.out.line("add_share(start, {} + {} * {}{} + c);", shares_, row_of_taps(), s_.groups * padded_, group);
+    w_.out.line("add_share(before, {} + {} * {}{} + c);", shares_, row_of_taps(), s_.groups * padded_, group);
     rows_->close_taps(w_.out);
+    start_ = row_start_;
+    w_.out.line("store_start({}, before);", start_);
   }
 
   // The number of the row of taps (k0, k1 ...).
@@ -200,7 +205,7 @@ class ConvWriter {
         "{{");
     w_.out.line("constexpr int kPixels = pixels.value;");
     w_.out.line("IntTile<kVectors, kPixels> sum;");
-    w_.out.line("tile_start(sum, start);");
+    w_.out.line("tile_bias(sum, {});", start_);
     rows_->open_taps(w_.out);
     const std::string step = std::to_string(rows_->stride() * s_.in_channels()),
                       position = rows_->position("ox");
@@ -226,7 +231,7 @@ class ConvWriter {
         "__attribute__((always_inline)) {{");
     w_.out.line("constexpr int kPixels = 1;");
     w_.out.line("IntTile<kVectors, kPixels> sum;");
-    w_.out.line("tile_start(sum, start);");
+    w_.out.line("tile_bias(sum, {});", start_);
     rows_->open_taps(w_.out);
     w_.out.line("gather_taps<{}>({}, {}, {} + {}{}, {}, {}, first, end, {});", rows_->kernel(), taps_,
                 tap_pitch(), x_, rows_->input_offset(rows_->position("ox")),
@@ -256,7 +261,7 @@ class ConvWriter {
   Panels panels_;
   int64_t padded_ = 0;
   LayerWriter::Turns turns_;
-  std::string weights_, bias_, shares_, taps_, y_;
+  std::string weights_, bias_, shares_, start_, row_start_, taps_, y_;
 };
 
 void emit_conv(LayerWriter& w) { ConvWriter(w).emit(); }
@@ -299,7 +304,7 @@ void emit_matmul(LayerWriter& w) {
                                               }),
                                  fmt::format("[{}], the zero point's share", columns));
   const std::string y = w.output(0);
-  const int tile_rows = w.target.tile(panels.vectors);
+  const int tile_rows = dot_tile(w.target, panels.vectors);
   const LayerWriter::Turns turns =
       w.open_parts(flat && w.threads > 1 ? w.dim(tile_count(rows, tile_rows)) : "1");
   std::vector<std::string> index(rank, "0");
@@ -311,11 +316,10 @@ void emit_matmul(LayerWriter& w) {
   }
   const std::string base = batch.empty() ? "" : fmt::format("{} * {} + ", batch, w.dim(out[rank - 2]));
   open_panel(w);
-  w.out.line("const auto start = sum_start<kVectors>({} + c);", bias);
   w.out.line("const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {{");
   w.out.line("constexpr int kPixels = pixels.value;");
   w.out.line("IntTile<kVectors, kPixels> sum;");
-  w.out.line("tile_start(sum, start);");
+  w.out.line("tile_bias(sum, {} + c);", bias);
   w.out.line("mac(sum, {} + ({}i) * {}, {}, wp, {});", x, base, k, k, k);
   store_tile(
       w, sums, "c",

@@ -13,6 +13,11 @@ int64_t offset_of(const Node& n, const Target& t) {
   return x_zero_of(n) + (is_signed == x86 ? (x86 ? 128 : -128) : 0);
 }
 
+int dot_tile(const Target& t, int vectors) {
+  if (t.isa != std::string_view("neon")) return t.tile(vectors);
+  return vectors == 1 ? 12 : vectors == 2 ? 8 : vectors == 3 ? 6 : 4;
+}
+
 std::string words(LayerWriter& w, const std::string& name, const std::vector<int32_t>& v,
                   const std::string& comment) {
   return w.weights(name, "std::int32_t", v.data(), v.size() * sizeof(int32_t), comment);

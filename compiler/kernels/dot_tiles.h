@@ -17,6 +17,10 @@ inline int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; 
 // adds.
 int64_t offset_of(const Node& n, const Target& t);
 
+// Pixels of a register tile beside `vectors` output vectors. On NEON fewer than Target::tile: four values of
+// k of each pixel take a register, and the constants that round the results want some too.
+int dot_tile(const Target& t, int vectors);
+
 // No sum of products of n's operands exceeds this, whatever x holds. `out`: the axis of the weights that
 // counts the output channels.
 double most_of(const Node& n, size_t out);

@@ -144,6 +144,11 @@ SINTER_INLINE void add_share(SumStart<OB>& start, const std::int32_t* share) {
   SINTER_UNROLL
   for (int o = 0; o < OB; o++) start.a[o] = add(start.a[o], load(share + o * kLanes));
 }
+template <int OB>
+SINTER_INLINE void store_start(std::int32_t* to, const SumStart<OB>& start) {
+  SINTER_UNROLL
+  for (int o = 0; o < OB; o++) store(to + o * kLanes, start.a[o]);
+}
 template <int OB, int T>
 SINTER_INLINE void tile_start(IntTile<OB, T>& acc, const SumStart<OB>& start) {
   SINTER_UNROLL

@@ -47,8 +47,8 @@ struct Loop {
 // transforms have fewer, and the exponential function's is known by the power of two that it makes.
 std::vector<Loop> hot_loops(const std::vector<Instruction>& code) {
   static const std::regex kJump("^(?:j[a-z]+|b\\.[a-z]+|b|cbn?z|tbn?z)\\s+(?:[^<]*[ ,])?([0-9a-f]+) <.*");
-  static const std::regex kFma("^(?:vfn?madd|fmla|fmls).*"), kStack(".*(?:\\[sp|\\(%rsp|\\(%rbp).*"),
-      kPower("^(?:vscalefps|vpslld|shl\\s+v).*");
+  static const std::regex kFma("^(?:vfn?madd|fmla|fmls|sdot|vpdpbusd).*"),
+      kStack(".*(?:\\[sp|\\(%rsp|\\(%rbp).*"), kPower("^(?:vscalefps|vpslld|shl\\s+v).*");
   std::vector<Loop> loops;
   size_t previous = 0;  // the branch behind which no loop that ends later is innermost
   for (size_t i = 0; i < code.size(); ++i) {
@@ -103,6 +103,29 @@ std::unique_ptr<Graph> mixed_layers() {
   return s.graph().clone();
 }
 
+// Products of bytes. (Of a depthwise layer the innermost loop is that over channels, most of it no products.)
+std::unique_ptr<Graph> layers_of_bytes() {
+  Sheet s;
+  const auto conv = [&](int64_t in, int64_t out, int64_t kernel) {
+    Tensor w = random_constant(DType::kI8, {out, in, kernel, kernel});
+    s.add("Conv", {values(DType::kI8, {Dim(1), Dim(28), Dim(28), Dim(in)}), constant(w)},
+          {{"channels_last", int64_t{1}},
+           {"integer", int64_t{1}},
+           {"pads", Ints{kernel / 2, kernel / 2, kernel / 2, kernel / 2}}});
+    const ExprPtr real = Expr::call(
+        "mul", {Expr::cast(Expr::accumulator(DType::kI32), DType::kF32), Expr::constant(0.001, DType::kF32)});
+    s.epilogue(Expr::cast(
+        Expr::call("quantize", {real, Expr::constant(1, DType::kF32), Expr::constant(3, DType::kF32)}),
+        DType::kI8));
+  };
+  conv(64, 128, 1);
+  conv(64, 64, 3);
+  s.add("MatMul",
+        {values(DType::kI8, {Dim(64), Dim(256)}), constant(random_constant(DType::kI8, {256, 384}))},
+        {{"integer", int64_t{1}}});
+  return s.graph().clone();
+}
+
 // `density`: multiply-adds among the instructions of a loop, at least.
 void check(const char* name, std::unique_ptr<Graph> g, double density) {
   const Target& t = target(name);
@@ -136,6 +159,7 @@ TEST(InnerLoops, Avx512) {
   check("avx512", layers(), 0.5);
   check("avx512", mixed_layers(), 0.3);
 }
+TEST(InnerLoops, Avx512Vnni) { check("avx512vnni", layers_of_bytes(), 0.3); }
 TEST(InnerLoops, Avx2) {
   check("avx2", layers(), 0.43);
   check("avx2", mixed_layers(), 0.3);
@@ -151,6 +175,7 @@ TEST(InnerLoops, CortexA72) {
 TEST(InnerLoops, CortexA76) {
   check("cortex-a76", layers(), 0.4);
   check("cortex-a76", mixed_layers(), 0.25);
+  check("cortex-a76", layers_of_bytes(), 0.2);
 }
 
 }  // namespace
