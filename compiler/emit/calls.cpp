@@ -60,6 +60,7 @@ std::string Calls::argument(const Parameter& q, size_t layer, size_t& scratch) c
   if (q.kind == Parameter::Kind::kWeights) return fmt::format("sinter::at<{}>(w, {})", plain, q.offset);
   if (q.kind == Parameter::Kind::kScratch)
     return fmt::format("sinter::at<{}>(a, {})", plain, frame_.plan.scratch[layer][scratch++]);
+  SINTER_CHECK(frame_.plan.places.count(q.value), "\"" + q.value->name + "\" is read but has no place");
   const Place& place = frame_.plan.places.at(q.value);
   // The caller's pointer is of another type: 16-bit floats as integers, or a view that changes the type.
   const auto retyped = [&](const std::vector<Value*>& members) {

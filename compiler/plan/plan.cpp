@@ -16,6 +16,7 @@ namespace sinter {
 
 bool is_view(const Node& n) {
   if (!n.op->is_view || n.epilogue) return false;
+  if (n.inputs[0]->data) return false;  // a constant is a parameter of each layer, without a place to show
   // Extents or axes that only the run knows have to be found and checked.
   const Value* operand = n.input(1);
   return !operand || operand->data || !operand->elements.empty();
