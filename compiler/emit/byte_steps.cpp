@@ -1,7 +1,6 @@
 #include "emit/byte_steps.h"
 
 #include <cmath>
-#include <map>
 
 namespace sinter {
 namespace {

@@ -36,8 +36,7 @@ class Rewriter {
 
   bool fuse(Node* n) {
     if (is_op(n, "Conv") && !sums_integers(*n)) return product_of_floats(n, 0, false);
-    if (is_op(n, "MatMul") && !sums_integers(*n) && n->inputs[1]->type.shape.size() == 2)
-      return product_of_floats(n, 1, false);
+    if (is_op(n, "MatMul") && !sums_integers(*n)) return is_of_rows(*n) && product_of_floats(n, 1, false);
     if (is_op(n, "Gemm") && n->attributes.integer("transA", 0) == 0 && n->attributes.real("alpha", 1) == 1 &&
         n->attributes.real("beta", 1) == 1)
       return product_of_floats(n, n->attributes.integer("transB", 0) ? 0 : 1,
@@ -46,6 +45,11 @@ class Rewriter {
   }
 
  private:
+  // Rows by a matrix: what kernels of bytes multiply.
+  static bool is_of_rows(const Node& matmul) {
+    return matmul.inputs[0]->type.shape.size() >= 2 && matmul.inputs[1]->type.shape.size() == 2;
+  }
+
   // The factors of `dequantize` nodes: one zero point and one positive scale for all.
   static std::optional<Activations> activations(const Value* v) {
     const auto steps = dequantized_steps(v->producer);
@@ -56,7 +60,7 @@ class Rewriter {
   // Of a constant tensor whose axis `out` counts the output channels.
   static std::optional<Weights> weights(const Value* v, size_t out) {
     const Node* n = v->producer;
-    if (n && is_op(n, "Transpose") && v->type.shape.size() == 2) {
+    if (n && is_op(n, "Transpose") && transpose_perm(*n) == std::vector<int64_t>{1, 0}) {
       auto w = weights(n->inputs[0], 1 - out);
       if (w) w->bytes = evaluate(*n, {w->bytes})[0];
       return w;
@@ -113,7 +117,8 @@ class Rewriter {
       if (bias) offset.set_real(c, bias.real(bias.size() == 1 ? 0 : c) / tail.scale);
       if (!is_scale(factor.real(c)) || !std::isfinite(offset.real(c))) return false;
     }
-    Value* const bytes = g_.add_constant(n->name + "/weights", transposed ? swapped(w->bytes) : w->bytes);
+    Value* const bytes =
+        g_.add_constant(n->name + "/weights", transposed ? w->bytes.transposed({1, 0}) : w->bytes);
     Attributes attributes;
     if (conv) attributes = n->attributes;
     attributes.set("integer", int64_t{1});
@@ -177,8 +182,9 @@ class Rewriter {
   // Conv or MatMul of int16 that were bytes.
   bool product_of_words(Node* n) {
     const size_t out = is_op(n, "Conv") ? 0 : 1;
-    if (!sums_integers(*n) || n->inputs[0]->type.dtype != DType::kI16 || n->inputs[1]->type.shape.size() < 2)
-      return false;
+    if (!sums_integers(*n) || n->inputs[0]->type.dtype != DType::kI16) return false;
+    if (is_op(n, "MatMul") && !is_of_rows(*n)) return false;
+    if (n->input(2) && !n->inputs[2]->data) return false;
     const auto x = bytes_of(n->inputs[0]);
     if (!x) return false;
     const Tensor words = constant_of(n->inputs[1]);
@@ -203,13 +209,6 @@ class Rewriter {
     }
     if (!n || !is_op(n, "Cast") || !is_bytes(n->inputs[0]) || n->inputs[0]->data) return std::nullopt;
     return Activations{n->inputs[0], zero, 1};
-  }
-
-  static Tensor swapped(const Tensor& w) {
-    Tensor t(w.dtype(), {w.dim(1), w.dim(0)});
-    for (int64_t i = 0; i < w.dim(0); ++i)
-      for (int64_t j = 0; j < w.dim(1); ++j) t.set_integer(j * w.dim(0) + i, w.integer(i * w.dim(1) + j));
-    return t;
   }
 
   // The result of a new node in front of what used `n`.

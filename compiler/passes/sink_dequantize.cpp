@@ -4,8 +4,6 @@
 // quantize(f(dequantize(x))) is f(x) then for Reshape and its kin, Transpose, Concat and MaxPool: dequantize
 // grows with x, and quantize undoes it (steps of 0 to 255 are far apart in float32). For targets with dot
 // products of bytes, where the layers around them keep bytes; others keep floats between their layers.
-#include <algorithm>
-
 #include "passes/passes.h"
 #include "passes/quantised.h"
 

@@ -70,6 +70,11 @@ const Form kForms[] = {
      "k = Constant<value = uint8 {7}>()  wd = DequantizeLinear(w_w, s, k)  y = MatMul(xd, wd)", 0, 2},
     {"stay_computed_weights", "(float[N,6] x, int8[6,4] w) => (float[N,4] y)",
      "wd = DequantizeLinear(w, s, n)  y = MatMul(xd, wd)", 0, 2},
+    {"stay_row_alone", "(float[4] x, int8[4,5] w_w) => (float[5] y)",
+     "wd = DequantizeLinear(w_w, s, n)  y = MatMul(xd, wd)", 0, 2},
+    {"stay_transpose_of_nothing", "(float[N,4] x, int8[4,4] w_w) => (float[N,4] y)",
+     "wd = DequantizeLinear<axis = 0>(w_w, ws, wz)  wt = Transpose<perm = [0, 1]>(wd)  y = MatMul(xd, wt)", 0,
+     2},
     {"stay_scales_along_sums", "(float[N,4] x, int8[4,5] w_w) => (float[N,5] y)",
      "wd = DequantizeLinear<axis = 0>(w_w, ws, wz)  y = MatMul(xd, wd)", 0, 2},
 };
