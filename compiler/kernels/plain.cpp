@@ -1,7 +1,9 @@
 // Convolutions and matrix products as textbook loops: any element type, either layout, weights that are
 // computed at run time. What the tiled kernels do not take ends here, so it is right before it is fast.
-// 16-bit floats are summed in float, and int16 in int32 where the node says so (attribute `integer`).
+// 16-bit floats are summed in float, and int16 and bytes in int32 where the node says so (attribute
+// `integer`).
 #include "emit/epilogue.h"
+#include "ops/contraction.h"
 #include "ops/op.h"
 #include "ops/window.h"
 
@@ -44,11 +46,15 @@ std::vector<std::string> data_index(const Node& n, const std::string& batch, con
 // What products are made and summed in.
 DType sum_type(const Node& n) {
   const DType t = n.inputs[0]->type.dtype;
-  return n.attributes.integer("integer", 0) != 0 ? DType::kI32 : t;
+  return sums_integers(n) ? DType::kI32 : t;
 }
-std::string widened(DType from, DType sum, const std::string& element) {
-  const std::string v = load_text(from, element);
-  return from == DType::kI16 && sum == DType::kI32 ? fmt::format("std::int32_t{{{}}}", v) : v;
+// An element of input `i`, of the products' type; of bytes less their zero point.
+std::string factor(const Node& n, size_t i, const std::string& element) {
+  const std::string v = load_text(n.inputs[i]->type.dtype, element);
+  if (!sums_integers(n)) return v;
+  const int64_t zero = i == 0 ? x_zero_of(n) : 0;
+  return zero == 0 ? fmt::format("std::int32_t{{{}}}", v)
+                   : fmt::format("(std::int32_t{{{}}} - ({}))", v, zero);
 }
 
 std::string typed_zero(DType t) { return fmt::format("static_cast<{}>(0)", compute_type(t)); }
@@ -66,7 +72,7 @@ void emit_conv(LayerWriter& w) {
   const Shape& xs = n.inputs[0]->type.shape;
   const Shape& ws = n.inputs[1]->type.shape;
   const Shape& ys = n.outputs[0]->type.shape;
-  const DType stored = n.inputs[0]->type.dtype, t = sum_type(n);
+  const DType t = sum_type(n);
   const int64_t groups = n.attributes.integer("group", 1);
   const Dim in_channels = channels_of(n.attributes, xs), out_channels = channels_of(n.attributes, ys);
   const Dim group_in = exact_div(in_channels, Dim(groups)), group_out = exact_div(out_channels, Dim(groups));
@@ -114,8 +120,8 @@ void emit_conv(LayerWriter& w) {
   weight.insert(weight.end(), taps.begin(), taps.end());
   const std::string from =
       x + "[" + offset(w, xs, data_index(n, "n", fmt::format("({} + q)", first_channel), in)) + "]";
-  w.out.line("sum = sinter::add(sum, sinter::mul({}, {}));", widened(stored, t, from),
-             widened(stored, t, k + "[" + offset(w, ws, weight) + "]"));
+  w.out.line("sum = sinter::add(sum, sinter::mul({}, {}));", factor(n, 0, from),
+             factor(n, 1, k + "[" + offset(w, ws, weight) + "]"));
   for (size_t a = 0; a < rank + 1; ++a) w.out.line("}}");
   store(w, e, t, y, ys, data_index(n, "n", "m", o));
   for (size_t a = 0; a < rank + 2; ++a) w.out.line("}}");
@@ -134,7 +140,7 @@ void emit_product(LayerWriter& w) {
   const Shape& as = n.inputs[0]->type.shape;
   const Shape& bs = n.inputs[1]->type.shape;
   const Shape& ys = n.outputs[0]->type.shape;
-  const DType stored = n.inputs[0]->type.dtype, t = sum_type(n);
+  const DType t = sum_type(n);
   w.include("sinter/dims.h");
   w.include("sinter/scalar.h");
   const Dim k = ta ? as[0] : as.back();
@@ -173,8 +179,8 @@ void emit_product(LayerWriter& w) {
   w.out.line("{} sum = {};", compute_type(t), typed_zero(t));
   w.out.put(loop("k", w.dim(k)));
   w.out.line("sum = sinter::add(sum, sinter::mul({}, {}));",
-             widened(stored, t, a + "[" + (ta ? element(as, "k", i) : element(as, i, "k")) + "]"),
-             widened(stored, t, b + "[" + (tb ? element(bs, j, "k") : element(bs, "k", j)) + "]"));
+             factor(n, 0, a + "[" + (ta ? element(as, "k", i) : element(as, i, "k")) + "]"),
+             factor(n, 1, b + "[" + (tb ? element(bs, j, "k") : element(bs, "k", j)) + "]"));
   w.out.line("}}");
   auto scale = [&](const std::string& v, float by) -> std::string {
     if (by == 1) return v;

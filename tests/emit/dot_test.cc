@@ -210,6 +210,34 @@ TEST(Dot, Sanitizers) { run("host", {.sanitize = true, .together = 6}); }
 TEST(Dot, Clang) { run("host", {.clang = true, .together = 6}); }
 TEST(Dot, Threads) { run("host", {.threads = 3, .together = 6}); }
 
+// What no kernel of bytes takes is plain loops: channels first, stacked weights.
+TEST(Dot, PlainLoops) {
+  for (const char* name : {"avx512vnni", "cortex-a76"}) {
+    const Target& t = *find_target(name);
+    Sheet s;
+    for (const int64_t zero : {0, -3, 7}) {
+      const AttributeList a{{"integer", int64_t{1}}, {"x_zero", zero}};
+      AttributeList window = a;
+      window.push_back({"pads", kPads});
+      const Node* conv = s.add(
+          "Conv",
+          {values(kI8, {Dim(1), Dim(3), Dim(5), Dim(6)}, any_byte), constant(weights_of({4, 3, 3, 3}, 5))},
+          window);
+      const Node* stacked = s.add(
+          "MatMul", {values(kU8, {Dim(2), Dim(3), Dim(4)}, any_byte), constant(weights_of({2, 4, 5}, 6))}, a);
+      const Node* row =
+          s.add("MatMul", {values(kU8, {Dim(4)}, any_byte), constant(weights_of({4, 5}, 7))}, a);
+      for (const Node* n : {conv, stacked, row}) {
+        const std::string kernel = find_kernel(*n, t)->name;
+        EXPECT_EQ(kernel.find("dot"), std::string::npos) << kernel;
+      }
+    }
+    GeneratedBatch batch;
+    s.into(batch, "plain", {{}});
+    expect_good(batch.run(t), name);
+  }
+}
+
 // Which epilogues are stored as rounded bytes.
 TEST(Dot, ByteSteps) {
   const ExprPtr acc = E::cast(E::accumulator(DType::kI32), kF32),
