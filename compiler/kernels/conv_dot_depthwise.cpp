@@ -140,7 +140,7 @@ class DepthwiseWriter {
         "const auto block = [&](std::int64_t c, auto vectors, auto last) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int kVectors = vectors.value, kChannels = (kVectors - 1) * kLanes + last.value;");
     w_.out.line("IntTile<4, kPixels> sum;");
-    w_.out.line("tile_start(sum, sum_start<4>({} + c));", bias_);
+    w_.out.line("tile_bias(sum, {} + c);", bias_);
     const std::string weights = fmt::format("{} + c * {}", weights_, rows_.kernel() * groups() * 4);
     if (edge) {
       w_.out.line("for (std::int64_t kw = 0; kw < {}; ++kw) {{", rows_.kernel());

@@ -47,7 +47,6 @@ struct Choice {
   double error = 0;  // of the largest output
 };
 
-int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 int64_t likely(const Dim& d) { return d.is_static() ? d.value() : std::min<int64_t>(d.hi(), 64); }
 
 int64_t pitch_of(const Layer& l, const Target& t) { return round_up(l.in, t.lanes); }

@@ -11,8 +11,6 @@
 
 namespace sinter {
 
-inline int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
-
 // What is to be taken off every x as the instruction sees it: the zero point, and what flipping its sign
 // adds.
 int64_t offset_of(const Node& n, const Target& t);

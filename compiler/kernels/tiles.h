@@ -12,6 +12,8 @@
 
 namespace sinter {
 
+inline int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
+
 // How `channels` output channels are cut: `full` panels of `vectors` vectors, then one of `rest` vectors
 // whose last one holds `tail` channels (1..lanes).
 struct Panels {

@@ -149,14 +149,6 @@ SINTER_INLINE void store_start(std::int32_t* to, const SumStart<OB>& start) {
   SINTER_UNROLL
   for (int o = 0; o < OB; o++) store(to + o * kLanes, start.a[o]);
 }
-template <int OB, int T>
-SINTER_INLINE void tile_start(IntTile<OB, T>& acc, const SumStart<OB>& start) {
-  SINTER_UNROLL
-  for (int t = 0; t < T; t++) {
-    SINTER_UNROLL
-    for (int o = 0; o < OB; o++) acc.a[t][o] = start.a[o];
-  }
-}
 
 // The taps of one output at an edge of its row, as they lie in `taps`: tap k at k * tap_stride, from
 // x + k * step where k is in [first, end), else filled with the zero point.
