@@ -107,7 +107,7 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
   app.add_flag("--small-weights", o.small_weights,
                "packed weights take at most a tenth more than the model's, where possible: some layers give "
                "up a faster "
-               "algorithm, 16-bit floats are widened when they are used");
+               "algorithm, quantised ones multiply bytes, 16-bit floats are widened when they are used");
   app.add_flag("--trace", o.trace, "the compiled model calls back after each layer");
   app.add_option("--print-after", o.print_after, "print the graph after these passes")
       ->allow_extra_args(false)

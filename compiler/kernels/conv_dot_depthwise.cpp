@@ -67,7 +67,7 @@ class DepthwiseWriter {
   // Weights [block][kw][group of rows][4 vectors][lane][4], in the order in which the instruction set
   // interleaves: lane l of vector j is channel 4 * lanes * block + channel_of(j, l).
   int64_t channel_of(int64_t vector, int64_t lane) const {
-    const bool by_blocks = w_.target.isa == std::string_view("avx512");  // of four lanes
+    const bool by_blocks = !w_.target.aarch64 && w_.target.lanes > 4;  // x86 interleaves within four lanes
     return by_blocks ? lane / 4 * 16 + vector * 4 + lane % 4 : vector * w_.target.lanes + lane;
   }
 

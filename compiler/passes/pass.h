@@ -18,7 +18,7 @@ namespace sinter {
 struct PassOptions {
   bool exact = false;  // only rewrites that keep every rounding step of the model
   bool channels_last = true;
-  bool dot_products = false;  // the target multiplies bytes four at a time (Target::dot_products)
+  bool dot_products = false;  // products of bytes: the target sums four at a time, or weights stay small
 };
 
 struct Pass {

@@ -32,49 +32,70 @@ template <class X>
 constexpr std::uint32_t kFlip = std::is_signed_v<X> ? 0u : 0x80808080u;
 #endif
 
-// The `count` (1 to 4) bytes at x as one word, zeros behind them.
+// The `Count` (1 to 4) bytes at x in each lane, zeros behind them.
 template <int Count, class X>
-SINTER_INLINE std::uint32_t quad(const X* x) {
+SINTER_INLINE i32v quad(const X* x) {
   std::uint32_t q = 0;
   std::memcpy(&q, x, Count);
-  return q ^ kFlip<X>;
+#if defined(SINTER_ISA_NEON)
+  return (i32v)veorq_u32(vdupq_n_u32(q),
+                         vdupq_n_u32(kFlip<X>));  // read into the lanes, no turn by a register
+#else
+  return splat_int<i32v>(static_cast<std::int32_t>(q ^ kFlip<X>));
+#endif
 }
 
-// acc + the products of the four bytes q with those of each lane of w.
-SINTER_INLINE i32v dot_quad(i32v acc, std::uint32_t q, const std::int8_t* w) {
-#if defined(SINTER_ISA_AVX512) && defined(SINTER_DOT_PRODUCTS)
-  return (i32v)_mm512_dpbusd_epi32((__m512i)acc, _mm512_set1_epi32(static_cast<int>(q)),
-                                   _mm512_loadu_si512(w));
-#elif defined(SINTER_DOT_BY_LANE)
-  return (i32v)vdotq_s32((int32x4_t)acc, vld1q_s8(w), vreinterpretq_s8_u32(vdupq_n_u32(q)));
-#else
-  i32v weights;
-  std::memcpy(&weights, w, sizeof weights);
-  for (int j = 0; j < 4; j++) {
-    const std::uint32_t byte = (q >> (8 * j)) & 0xff;
 #if defined(SINTER_ISA_X86)
-    const int x = static_cast<int>(byte);
+// The products of the bytes of x with those of w, of which in each pair one of x must be 0, summed to a lane.
+SINTER_INLINE i32v sum_products(i32v x, const std::int8_t* w) {
+#if defined(SINTER_ISA_AVX512)
+  return (i32v)_mm512_madd_epi16(_mm512_maddubs_epi16((__m512i)x, _mm512_loadu_si512(w)),
+                                 _mm512_set1_epi16(1));
+#elif defined(SINTER_ISA_AVX2)
+  return (i32v)_mm256_madd_epi16(
+      _mm256_maddubs_epi16((__m256i)x, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w))),
+      _mm256_set1_epi16(1));
 #else
-    const int x = static_cast<std::int8_t>(byte);
+  return (i32v)_mm_madd_epi16(
+      _mm_maddubs_epi16((__m128i)x, _mm_loadu_si128(reinterpret_cast<const __m128i*>(w))), _mm_set1_epi16(1));
 #endif
-#if defined(SINTER_ISA_SCALAR)
-    const int wj = static_cast<std::int8_t>(static_cast<std::uint32_t>(weights) >> (8 * j));
-    acc = add(acc, wj * x);
+}
+#endif
+
+// acc + the products of the four bytes of each lane of x and of w. Without the instruction, by products of 16
+// bits, which are summed where they can't overflow.
+SINTER_INLINE i32v dot_lanes(i32v acc, i32v x, const std::int8_t* w) {
+#if defined(SINTER_ISA_AVX512) && defined(SINTER_DOT_PRODUCTS)
+  return (i32v)_mm512_dpbusd_epi32((__m512i)acc, (__m512i)x, _mm512_loadu_si512(w));
+#elif defined(SINTER_DOT_BY_LANE)
+  return (i32v)vdotq_s32((int32x4_t)acc, vld1q_s8(w), (int8x16_t)x);
+#elif defined(SINTER_ISA_X86)
+  const i32v even = x & splat_int<i32v>(0x00ff00ff), odd = x ^ even;
+  u32v sum = (u32v)acc + (u32v)sum_products(even, w) + (u32v)sum_products(odd, w);
+  __asm__("" : "+v"(sum));  // g++ would put off the sums of a tile until it has all products, on the stack
+  return (i32v)sum;
+#elif defined(SINTER_ISA_NEON)
+  const int8x16_t bytes = (int8x16_t)x, weights = vld1q_s8(w);
+  const int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(bytes), vget_low_s8(weights))),
+                  high = vpaddlq_s16(vmull_high_s8(bytes, weights));
+  return (i32v)vaddq_s32((int32x4_t)acc, vpaddq_s32(low, high));
 #else
-    const i32v wj = (i32v)((u32v)weights << (24 - 8 * j)) >> 24;
-    acc = (i32v)((u32v)acc + (u32v)(wj * splat_int<i32v>(x)));
-#endif
+  for (int j = 0; j < 4; j++) {
+    const auto byte = static_cast<std::int8_t>(static_cast<std::uint32_t>(x) >> (8 * j));
+    acc = add(acc, byte * w[j]);
   }
   return acc;
 #endif
 }
 
-#if defined(SINTER_DOT_BY_LANE)
+#if defined(SINTER_ISA_NEON)
 SINTER_INLINE int8x16_t load_signed(const std::int8_t* p) { return vld1q_s8(p); }
 SINTER_INLINE int8x16_t load_signed(const std::uint8_t* p) {
   return vreinterpretq_s8_u8(veorq_u8(vld1q_u8(p), vdupq_n_u8(0x80)));
 }
+#endif
 
+#if defined(SINTER_DOT_BY_LANE)
 // The four k of lane `Lane` of x, for a whole tile.
 template <int Lane, int OB, int T>
 SINTER_INLINE void dot_lane(IntTile<OB, T>& acc, const int8x16_t (&x)[T], const std::int8_t* w) {
@@ -92,9 +113,9 @@ SINTER_INLINE void dot_step(IntTile<OB, T>& acc, const X* x, std::ptrdiff_t pixe
                             const std::int8_t* w) {
   SINTER_UNROLL
   for (int t = 0; t < T; t++) {
-    const std::uint32_t q = quad<Count>(x + t * pixel_stride);
+    const i32v q = quad<Count>(x + t * pixel_stride);
     SINTER_UNROLL
-    for (int o = 0; o < OB; o++) acc.a[t][o] = dot_quad(acc.a[t][o], q, w + o * 4 * kLanes);
+    for (int o = 0; o < OB; o++) acc.a[t][o] = dot_lanes(acc.a[t][o], q, w + o * 4 * kLanes);
   }
 }
 }  // namespace detail

@@ -39,7 +39,29 @@ SINTER_INLINE Quads interleaved(const X* const (&row)[4], int channels) {
            (i32v)_mm512_xor_si512(_mm512_unpacklo_epi16(b, d), flip),
            (i32v)_mm512_xor_si512(_mm512_unpackhi_epi16(b, d), flip)}};
 }
-#elif defined(SINTER_DOT_BY_LANE)
+#elif defined(SINTER_ISA_AVX2)
+template <class X>
+SINTER_INLINE __m256i load_row(const X* p, int channels) {
+  X first[kQuadChannels] = {};
+  if (channels != kQuadChannels) {
+    std::memcpy(first, p, static_cast<std::size_t>(channels));
+    p = first;
+  }
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+template <class X>
+SINTER_INLINE Quads interleaved(const X* const (&row)[4], int channels) {
+  const __m256i flip = _mm256_set1_epi32(static_cast<int>(kFlip<X>));
+  const __m256i r0 = load_row(row[0], channels), r1 = load_row(row[1], channels),
+                r2 = load_row(row[2], channels), r3 = load_row(row[3], channels);
+  const __m256i a = _mm256_unpacklo_epi8(r0, r1), b = _mm256_unpackhi_epi8(r0, r1),
+                c = _mm256_unpacklo_epi8(r2, r3), d = _mm256_unpackhi_epi8(r2, r3);
+  return {{(i32v)_mm256_xor_si256(_mm256_unpacklo_epi16(a, c), flip),
+           (i32v)_mm256_xor_si256(_mm256_unpackhi_epi16(a, c), flip),
+           (i32v)_mm256_xor_si256(_mm256_unpacklo_epi16(b, d), flip),
+           (i32v)_mm256_xor_si256(_mm256_unpackhi_epi16(b, d), flip)}};
+}
+#elif defined(SINTER_ISA_NEON)
 template <class X>
 SINTER_INLINE int8x16_t load_row(const X* p, int channels) {
   if (channels == kQuadChannels) return load_signed(p);
@@ -70,34 +92,6 @@ SINTER_INLINE Quads interleaved(const X* const (&row)[4], int channels) {
   return r;
 }
 #endif
-
-// acc + the products of the four bytes of each lane of q and of w.
-SINTER_INLINE i32v dot_lanes(i32v acc, i32v q, const std::int8_t* w) {
-#if defined(SINTER_ISA_AVX512) && defined(SINTER_DOT_PRODUCTS)
-  return (i32v)_mm512_dpbusd_epi32((__m512i)acc, (__m512i)q, _mm512_loadu_si512(w));
-#elif defined(SINTER_DOT_BY_LANE)
-  return (i32v)vdotq_s32((int32x4_t)acc, (int8x16_t)q, vld1q_s8(w));
-#else
-  for (int l = 0; l < kLanes; l++) {
-    std::int32_t lanes[kLanes], words[kLanes];
-    store(lanes, acc);
-    store(words, q);
-    std::uint32_t sum = static_cast<std::uint32_t>(lanes[l]);
-    for (int j = 0; j < 4; j++) {
-      const auto byte = static_cast<std::uint8_t>(static_cast<std::uint32_t>(words[l]) >> (8 * j));
-#if defined(SINTER_ISA_X86)
-      const int x = byte;
-#else
-      const int x = static_cast<std::int8_t>(byte);
-#endif
-      sum += static_cast<std::uint32_t>(x * w[4 * l + j]);
-    }
-    lanes[l] = static_cast<std::int32_t>(sum);
-    acc = load(static_cast<const std::int32_t*>(lanes));
-  }
-  return acc;
-#endif
-}
 }  // namespace detail
 
 // A row of a picture of bytes, pixels `pixel` bytes apart; or one byte value for all pixels and channels.
@@ -185,6 +179,16 @@ SINTER_INLINE void in_order(IntTile<4, T>& acc) {
     acc.a[t][1] = (i32v)_mm512_maskz_shuffle_i32x4(0xffff, ab_low, cd_low, 0xdd);
     acc.a[t][2] = (i32v)_mm512_maskz_shuffle_i32x4(0xffff, ab_high, cd_high, 0x88);
     acc.a[t][3] = (i32v)_mm512_maskz_shuffle_i32x4(0xffff, ab_high, cd_high, 0xdd);
+  }
+#elif defined(SINTER_ISA_AVX2)
+  SINTER_UNROLL
+  for (int t = 0; t < T; t++) {
+    const __m256i a = (__m256i)acc.a[t][0], b = (__m256i)acc.a[t][1], c = (__m256i)acc.a[t][2],
+                  d = (__m256i)acc.a[t][3];
+    acc.a[t][0] = (i32v)_mm256_permute2x128_si256(a, b, 0x20);
+    acc.a[t][1] = (i32v)_mm256_permute2x128_si256(c, d, 0x20);
+    acc.a[t][2] = (i32v)_mm256_permute2x128_si256(a, b, 0x31);
+    acc.a[t][3] = (i32v)_mm256_permute2x128_si256(c, d, 0x31);
   }
 #else
   (void)acc;

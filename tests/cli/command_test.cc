@@ -106,6 +106,16 @@ TEST_F(Command, SmallWeights) {
       "Expand(k, t) y = RNN <hidden_size = 17> (x, w, r) }");
   expect({"compile", wide, "-o", out, "--target", "avx512", "--small-weights"}, 0,
          "more than 1.1 times the model's");
+  // Bytes stay bytes on processors without their dot products, too.
+  const std::string bytes = model(
+      "g (float[4,640] x) => (float[4,32] y) { k = Constant <value = int8[2] {1, -2}> () s = Constant "
+      "<value_ints = [640, 32]> () h = Constant <value_ints = [10240, 1]> () r = Expand(k, h) w = Reshape(r, "
+      "s) f = Constant <value = float {0.5}> () z = Constant <value = int8 {3}> () q = QuantizeLinear(x, f, "
+      "z) d = DequantizeLinear(q, f, z) e = DequantizeLinear(w, f) y = MatMul(d, e) }");
+  for (const char* target : {"cortex-a72", "avx2", "scalar"}) {
+    expect({"compile", bytes, "-o", out, "--target", target, "--small-weights", "--name", "bytes"}, 0, "");
+    EXPECT_LT(std::filesystem::file_size(path("out/bytes.weights")), 640 * 32 * 11 / 10) << target;
+  }
   const std::string gemv = model("g (float[4,64] x, float[64,17] w) => (float[4,17] y) { y = MatMul(x, w) }");
   expect({"compile", gemv, "-o", out, "--target", "avx512", "--small-weights"}, 0, "");
 }

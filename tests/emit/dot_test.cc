@@ -202,9 +202,9 @@ void run(const char* name, const BuildOptions& options = {}) {
 TEST(Dot, CortexA76) { run("cortex-a76", {.flags = "-O2", .together = 6}); }
 TEST(Dot, CortexA55) { run("cortex-a55", {.together = 6}); }
 TEST(Dot, Aarch64) { run("aarch64", {.together = 6}); }
-TEST(Dot, Avx512) { run("avx512", {.together = 6}); }
+TEST(Dot, Avx512) { run("avx512", {.flags = "-O2", .together = 6}); }
 TEST(Dot, Avx512Vnni) { run("avx512vnni", {.flags = "-O2", .together = 6}); }
-TEST(Dot, Avx2) { run("avx2", {.together = 6}); }
+TEST(Dot, Avx2) { run("avx2", {.flags = "-O2", .together = 6}); }
 TEST(Dot, Scalar) { run("scalar", {.together = 6}); }
 TEST(Dot, Sanitizers) { run("host", {.sanitize = true, .together = 6}); }
 TEST(Dot, Clang) { run("host", {.clang = true, .together = 6}); }
