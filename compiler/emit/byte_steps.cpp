@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "emit/expr_text.h"
+
 namespace sinter {
 namespace {
 
@@ -39,25 +41,6 @@ Tensor all_bytes(DType t, size_t k) {
   Tensor b(t, k == 0 ? std::vector<int64_t>{256, 1} : std::vector<int64_t>{1, 256});
   for (int i = 0; i < 256; ++i) b.set_integer(i, lowest(t) + i);
   return b;
-}
-
-// Bytes within two integers: cast(clamp(float32(bytes), low, high)) to their own type.
-struct Bounded {
-  ExprPtr bytes;
-  int low, high;
-};
-std::optional<Bounded> bounded_bytes(const Expr& e) {
-  if (e.kind != Expr::Kind::kCast || !is_byte(e.dtype) || !is(*e.args[0], "clamp")) return std::nullopt;
-  const Expr& clamp = *e.args[0];
-  const Expr& inner = *clamp.args[0];
-  if (inner.kind != Expr::Kind::kCast || inner.args[0]->dtype != e.dtype) return std::nullopt;
-  for (const size_t i : {1, 2}) {
-    const Expr& b = *clamp.args[i];
-    if (b.kind != Expr::Kind::kConstant || b.real != std::nearbyint(b.real) || b.real < lowest(e.dtype) ||
-        b.real > highest(e.dtype))
-      return std::nullopt;
-  }
-  return Bounded{inner.args[0], static_cast<int>(clamp.args[1]->real), static_cast<int>(clamp.args[2]->real)};
 }
 
 }  // namespace
@@ -98,14 +81,15 @@ bool divides_by_inverse(const ExprPtr& x, float scale) {
 }
 
 std::optional<ByteSteps> byte_steps(const ExprPtr& e, const std::function<double(int)>& most) {
-  if (const auto within = bounded_bytes(*e)) {
-    auto s = byte_steps(within->bytes, most);
+  if (!is_byte(e->dtype)) return std::nullopt;
+  if (const auto within = bounded_integer(*e)) {
+    auto s = byte_steps(within->integers, most);
     if (!s || std::max(s->low, within->low) > std::min(s->high, within->high)) return std::nullopt;
     s->low = std::max(s->low, within->low);
     s->high = std::min(s->high, within->high);
     return s;
   }
-  if (e->kind != Expr::Kind::kCast || !is_byte(e->dtype) || !is(*e->args[0], "quantize")) return std::nullopt;
+  if (e->kind != Expr::Kind::kCast || !is(*e->args[0], "quantize")) return std::nullopt;
   const Expr& q = *e->args[0];
   if (q.args[1]->kind != Expr::Kind::kConstant || q.args[2]->kind != Expr::Kind::kConstant)
     return std::nullopt;

@@ -145,24 +145,25 @@ bool has_vector_text(const Expr& e) {
   return true;
 }
 
-namespace {
-
-// The integers of a type, clamped to integers: no cast back to it changes them.
-bool is_bounded_integer(const Expr& cast) {
-  const Expr& x = *cast.args[0];
-  if (x.kind != Expr::Kind::kCall || std::string_view(x.fn->name) != "clamp") return false;
-  const Expr& inner = *x.args[0];
-  if (inner.kind != Expr::Kind::kCast || inner.dtype != DType::kF32 || inner.args[0]->dtype != cast.dtype)
-    return false;
+std::optional<BoundedInteger> bounded_integer(const Expr& cast) {
+  if (cast.kind != Expr::Kind::kCast || cast.args[0]->kind != Expr::Kind::kCall) return std::nullopt;
+  const Expr& clamp = *cast.args[0];
   const auto all = range_of(cast.dtype);
+  if (!all || std::string_view(clamp.fn->name) != "clamp") return std::nullopt;
+  const Expr& inner = *clamp.args[0];
+  if (inner.kind != Expr::Kind::kCast || inner.dtype != DType::kF32 || inner.args[0]->dtype != cast.dtype)
+    return std::nullopt;
   for (const size_t i : {1, 2}) {
-    const Expr& bound = *x.args[i];
-    if (bound.kind != Expr::Kind::kConstant || bound.real != std::nearbyint(bound.real)) return false;
-    if (!all || bound.real < static_cast<double>(all->first) || bound.real > static_cast<double>(all->second))
-      return false;
+    const Expr& bound = *clamp.args[i];
+    if (bound.kind != Expr::Kind::kConstant || bound.real != std::nearbyint(bound.real) ||
+        bound.real < static_cast<double>(all->first) || bound.real > static_cast<double>(all->second))
+      return std::nullopt;
   }
-  return true;
+  return BoundedInteger{inner.args[0], static_cast<int>(clamp.args[1]->real),
+                        static_cast<int>(clamp.args[2]->real)};
 }
+
+namespace {
 
 struct Steps {
   float scale, inverse, zero, low, high;
@@ -272,7 +273,7 @@ struct Writer {
                          float_literal(q->low), float_literal(q->high));
     const std::string v = text(x);
     if (x.kind == Expr::Kind::kAccumulator) return "to_float(" + v + ")";
-    if (is_bounded_integer(e)) return v;
+    if (bounded_integer(e)) return v;
     return x.dtype == DType::kF32 ? fmt::format("saturated<{}>({})", cpp_name(e.dtype), v) : v;
   }
 

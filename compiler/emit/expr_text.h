@@ -1,6 +1,7 @@
 // Expr as C++: of whole vectors of floats, or of one element of any type.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "emit/printer.h"
@@ -22,6 +23,14 @@ bool has_vector_text(const Expr&);
 bool has_lane_text(const Expr&);
 // Whether the text needs runtime/sinter/lanes.h: integers other than sums take part.
 bool has_integer_lanes(const Expr&);
+
+// Integers of a small type within two of its values: cast(clamp(float32(integers), low, high)) to their own
+// type, which no cast changes. No value for any other expression.
+struct BoundedInteger {
+  ExprPtr integers;
+  int low, high;
+};
+std::optional<BoundedInteger> bounded_integer(const Expr&);
 
 // The C++ expression for `e`. Leaves come from `operand(k)` (an element or vector of node input k, already of
 // compute type) and `accumulator`. Subtrees that occur more than once are put into constants first, by lines

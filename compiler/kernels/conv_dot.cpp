@@ -278,13 +278,12 @@ void emit_matmul(LayerWriter& w) {
   const Shape& out = n.outputs[0]->type.shape;
   const Tensor& weight = *n.inputs[1]->data;
   const int64_t k = weight.dim(0), columns = weight.dim(1);
-  const size_t rank = out.size();
   w.include("sinter/dot.h");
   w.flops(product(out) * Dim(2 * k));
   const std::string x = w.input(0);
   const Epilogue epilogue(w, out);
-  const bool flat = epilogue.can_merge(0, rank - 2);
-  const Dim rows = flat ? product(out, 0, rank - 1) : out[rank - 2];
+  MatrixRows matrix_rows(w, epilogue);
+  const Dim rows = matrix_rows.count();
   w.summary(
       fmt::format("MatMul of bytes [{}, {}] x [{}, {}]{}", rows.text(), k, k, columns, epilogue.summary()));
   const Panels panels = panels_of(w.target, columns, rows.is_static() ? rows.value() : 32);
@@ -306,15 +305,9 @@ void emit_matmul(LayerWriter& w) {
   const std::string y = w.output(0);
   const int tile_rows = dot_tile(w.target, panels.vectors);
   const LayerWriter::Turns turns =
-      w.open_parts(flat && w.threads > 1 ? w.dim(tile_count(rows, tile_rows)) : "1");
-  std::vector<std::string> index(rank, "0");
-  std::string batch;
-  for (size_t a = 0; !flat && a + 2 < rank; ++a) {
-    index[a] = fmt::format("b{}", a);
-    w.out.line("for (std::int64_t b{0} = 0; b{0} < {1}; ++b{0}) {{", a, w.dim(out[a]));
-    batch = batch.empty() ? index[a] : fmt::format("({} * {} + {})", batch, w.dim(out[a]), index[a]);
-  }
-  const std::string base = batch.empty() ? "" : fmt::format("{} * {} + ", batch, w.dim(out[rank - 2]));
+      w.open_parts(matrix_rows.one_column() && w.threads > 1 ? w.dim(tile_count(rows, tile_rows)) : "1");
+  matrix_rows.open();
+  const std::string base = matrix_rows.earlier();
   open_panel(w);
   w.out.line("const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {{");
   w.out.line("constexpr int kPixels = pixels.value;");
@@ -324,17 +317,14 @@ void emit_matmul(LayerWriter& w) {
   store_tile(
       w, sums, "c",
       [&](const std::string& t, const std::string& channel) {
-        std::vector<std::string> at = index;
-        at[rank - 2] = fmt::format("(i + {})", t);
-        at[rank - 1] = channel;
-        return at;
+        return matrix_rows.index(fmt::format("(i + {})", t), channel);
       },
       [&](const std::string& t) { return fmt::format("{} + ({}i + {}) * {} + c", y, base, t, columns); });
   w.out.put("};");
   emit_tile_parts(w, turns, rows, tile_rows, "i", "tile(Int<{T}>(), {x});");
   w.out.put("};");
   emit_panels(w, panels, round_up(k, 4), weights);
-  for (size_t a = 0; !flat && a + 2 < rank; ++a) w.out.line("}}");
+  matrix_rows.close();
   w.close_parts();
 }
 

@@ -254,13 +254,12 @@ void emit_matmul(LayerWriter& w) {
   const Shape& out = n.outputs[0]->type.shape;
   const Tensor& weight = *n.inputs[1]->data;
   const int64_t k = weight.dim(0), columns = weight.dim(1), depth = (k + 1) / 2 * 2;
-  const size_t rank = out.size();
   w.include("sinter/mac_int.h");
   w.flops(product(out) * Dim(2 * k));
   const std::string x = w.input(0);
   const Epilogue epilogue(w, out);
-  const bool flat = epilogue.can_merge(0, rank - 2);
-  const Dim rows = flat ? product(out, 0, rank - 1) : out[rank - 2];
+  MatrixRows matrix_rows(w, epilogue);
+  const Dim rows = matrix_rows.count();
   w.summary(
       fmt::format("integer MatMul [{}, {}] x [{}, {}]{}", rows.text(), k, k, columns, epilogue.summary()));
   const Panels panels = panels_of(w.target, columns, rows.is_static() ? rows.value() : 32);
@@ -271,19 +270,8 @@ void emit_matmul(LayerWriter& w) {
           [&](int64_t, int64_t c, int64_t, int64_t i) { return weight.as<int16_t>()[i * columns + c]; }),
       fmt::format("[{}][{}], {}", k, columns, panels_comment(panels, w.target)));
   const std::string y = w.output(0);
-  std::vector<std::string> index(rank, "0");
-  std::string row = "i + t";  // counted over all batches
-  const size_t batches = flat ? 0 : rank - 2;
-  for (size_t a = 0; a < batches; ++a)
-    w.out.line("for (std::int64_t b{0} = 0; b{0} < {1}; ++b{0}) {{", a, w.dim(out[a]));
-  std::string batch;
-  for (size_t a = 0; a < batches; ++a) {
-    index[a] = fmt::format("b{}", a);
-    batch = batch.empty() ? index[a] : fmt::format("({} * {} + {})", batch, w.dim(out[a]), index[a]);
-  }
-  const std::string base = batch.empty() ? "" : fmt::format("{} * {} + ", batch, w.dim(out[rank - 2]));
-  index[rank - 2] = "(i + t)";
-  index[rank - 1] = "c + o * kLanes";
+  matrix_rows.open();
+  const std::string base = matrix_rows.earlier();
   w.out.line("// `vectors` vectors of columns from c, the last one with `last` columns; wp: their weights");
   w.out.line(
       "const auto panel = [&](auto vectors, auto last, std::int64_t c, const std::int16_t* wp) "
@@ -299,15 +287,15 @@ void emit_matmul(LayerWriter& w) {
   w.out.line("SINTER_UNROLL");
   w.out.line("for (int o = 0; o < kVectors; ++o) {{");
   w.out.line("const int lanes = o == kVectors - 1 ? last.value : kLanes;");
-  store_sums(w, epilogue, "sum.a[t][o]", index,
-             fmt::format("{} + ({}{}) * {} + c + o * kLanes", y, base, row, columns), "lanes");
+  store_sums(w, epilogue, "sum.a[t][o]", matrix_rows.index("(i + t)", "c + o * kLanes"),
+             fmt::format("{} + ({}i + t) * {} + c + o * kLanes", y, base, columns), "lanes");
   w.out.line("}}");
   w.out.line("}}");
   w.out.put("};");
   emit_tiles(w, "0", w.dim(rows), rows, w.target.tile(panels.vectors), "i", "tile(Int<{T}>(), {x});");
   w.out.put("};");
   emit_panels(w, panels, depth, weights);
-  for (size_t a = 0; a < batches; ++a) w.out.line("}}");
+  matrix_rows.close();
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ SINTER_INLINE i32v quad(const X* x) {
   std::uint32_t q = 0;
   std::memcpy(&q, x, Count);
 #if defined(SINTER_ISA_NEON)
-  return (i32v)veorq_u32(vdupq_n_u32(q),
-                         vdupq_n_u32(kFlip<X>));  // read into the lanes, no turn by a register
+  // Flipped in the lanes, which are loaded: no way through a general register.
+  return (i32v)veorq_u32(vdupq_n_u32(q), vdupq_n_u32(kFlip<X>));
 #else
   return splat_int<i32v>(static_cast<std::int32_t>(q ^ kFlip<X>));
 #endif
