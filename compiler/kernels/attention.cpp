@@ -62,9 +62,12 @@ class Writer {
 
  private:
   void cut();
+  void cut_beside();
   void own_scratch();
   void pack();
   void tile();
+  void tile_beside();
+  void last_beside();
   void for_panels_of_keys(const std::string& word, const std::string& from, const std::string& n);
   void shared_mask();
   void scores();
@@ -88,10 +91,12 @@ class Writer {
   AttentionTensors t_;
   bool single_query_ = false, single_block_ = false;
   bool v_is_panel_ = false;  // as it lies
+  bool beside_ = false;      // a tile's weights are made beside the next one's scores
   Masking masking_ = Masking::kNone;
   int rows_ = 1;
   int64_t block_ = 1, capacity_ = 1, padded_ = 1;
   Panels keys_, panels_;  // of keys, and of the elements of V
+  int largest_tile_ = 1, last_tile_ = 1;  // queries
   std::string mask_, scores_, packed_k_, packed_v_, result_;
 };
 
@@ -137,11 +142,12 @@ void Writer::write() {
     queries = w_.open_parts(w_.threads > 1 ? w_.dim(tile_count(f_.q_length, rows_)) : "1");
     own_scratch();
   }
-  tile();
+  beside_ ? tile_beside() : tile();
   if (single_query_)
     w_.out.line("tile(Int<1>(), 0);");
   else
     emit_tile_parts(w_, queries, f_.q_length, rows_, "i", "tile(Int<{T}>(), {x});");
+  if (beside_) last_beside();
   if (!outside) w_.close_parts();
   for (int braces = group.is(1) ? 2 : 3; braces > 0; --braces) w_.out.line("}}");
   if (outside) w_.close_parts();
@@ -166,11 +172,25 @@ void Writer::cut() {
   padded_ = (v_head + lanes - 1) / lanes * lanes;
   panels_ = cut_panels(v_head, single_query_ ? std::min(4, target.max_vectors) : keys_.vectors, lanes);
   v_is_panel_ = panels_.full == 1 && panels_.rest == 0 && t_.v.position == std::to_string(v_head);
+  cut_beside();
+}
+
+// Whether tiles overlap: with whole rows of scores at hand and enough of them, wide tiles, and heads that
+// no two threads share.
+void Writer::cut_beside() {
+  const bool shared_head = w_.threads > 1 && f_.batch.is(1) && f_.kv_heads.is(1);
+  beside_ = w_.target.isa == std::string_view("avx512") && single_block_ && !shared_head &&
+            masking_ != Masking::kRows && keys_.vectors >= 3 && f_.head.value() >= 8 &&
+            f_.q_length.is_static() && f_.q_length.value() > rows_;
+  if (!beside_) return;
+  const int64_t queries = f_.q_length.value(), tiles = (queries + rows_ - 1) / rows_;
+  last_tile_ = static_cast<int>(queries / tiles);
+  largest_tile_ = last_tile_ + (queries % tiles > 0 ? 1 : 0);
 }
 
 // What each part needs for itself.
 void Writer::own_scratch() {
-  scores_ = w_.scratch_of_part("scores", "float", rows_ * block_);
+  scores_ = w_.scratch_of_part("scores", "float", (beside_ ? 2 : 1) * rows_ * block_);
   if (!single_block_) result_ = w_.scratch_of_part("result", "float", rows_ * padded_);
 }
 
@@ -255,6 +275,51 @@ void Writer::tile() {
   w_.out.put("};");
 }
 
+// The same where the scores of `rows` queries from i are summed beside the weights of those before, whose
+// values follow.
+void Writer::tile_beside() {
+  w_.include("sinter/attention_beside.h");
+  const std::string both = scores_;
+  w_.out.line("WaitingRows<{}> waiting{{{}, {}}};", largest_tile_, both, block_);
+  w_.out.line("constexpr std::int64_t from = 0;");
+  w_.out.line("const std::int64_t n = keys;");
+  w_.out.line(
+      "const auto values_of = [&](auto rows, std::int64_t i, const float* weights, const float* sums) "
+      "__attribute__((always_inline)) {{");
+  w_.out.line("constexpr int kRows = rows.value;");
+  w_.out.line("SoftmaxRow state[kRows];");
+  for_rows("state[t].sum = sums[t];");
+  scores_ = "weights";
+  weigh(true);
+  w_.out.put("};");
+  w_.out.line("const auto tile = [&](auto rows, std::int64_t i) __attribute__((always_inline)) {{");
+  w_.out.line("constexpr int kRows = rows.value;");
+  w_.out.line("SoftmaxRow state[kRows];");
+  w_.out.line("const float* const weights = waiting.scores;");
+  w_.out.line("float* const next = weights == {0} ? {0} + {1} : {0};", both, rows_ * block_);
+  scores_ = "next";
+  scores();
+  w_.out.line("const std::int64_t before = waiting.count;");
+  w_.out.line("float sums[WaitingRows<{}>::kFours];", largest_tile_);
+  w_.out.line("sums_of(waiting, sums);");
+  w_.out.line("wait(waiting, greatest, next);");
+  w_.out.line("if (before == kRows) values_of(rows, i - kRows, weights, sums);");
+  if (largest_tile_ != last_tile_) {
+    w_.out.line("if constexpr (kRows != {}) {{", largest_tile_);
+    w_.out.line("if (before == {0}) values_of(Int<{0}>(), i - {0}, weights, sums);", largest_tile_);
+    w_.out.line("}}");
+  }
+  w_.out.put("};");
+}
+
+// The last tile's weights and values, beside nothing.
+void Writer::last_beside() {
+  w_.out.line("weigh_all(waiting, n);");
+  w_.out.line("float sums[WaitingRows<{}>::kFours];", largest_tile_);
+  w_.out.line("sums_of(waiting, sums);");
+  w_.out.line("values_of(Int<{0}>(), {1} - {0}, waiting.scores, sums);", last_tile_, f_.q_length.value());
+}
+
 // The scores, in units of ln 2, and the greatest of each row.
 void Writer::scores() {
   const double scale = static_cast<double>(static_cast<float>(f_.scale)), log2_e = 1.4426950408889634;
@@ -280,8 +345,9 @@ void Writer::scores() {
   w_.out.line("constexpr int kVectors = vectors.value;");
   w_.out.line("Tile<kVectors, kRows> product;");
   w_.out.line("tile_bias(product, nullptr);");
-  w_.out.line("{0}(product, q + i * {1}, {1}, {2} + (from + j) * {3}, {3});", mac_word(w_.target),
-              t_.q.position, packed_k_, f_.head.value());
+  w_.out.line("{0}(product, q + i * {1}, {1}, {2} + (from + j) * {3}, {3}{4});",
+              beside_ ? "mac_beside" : mac_word(w_.target), t_.q.position, packed_k_, f_.head.value(),
+              beside_ ? ", waiting, j" : "");
   w_.out.line("SINTER_UNROLL");
   w_.out.line("for (int t = 0; t < kRows; ++t) {{");
   w_.out.line("SINTER_UNROLL");
