@@ -13,6 +13,7 @@
 #include "kernels/attention.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "emit/expr_text.h"
 #include "kernels/attention_plain.h"
@@ -36,6 +37,8 @@ bool accepts(const Node& n, const Target&) {
          f.total.hi() <= (int64_t{1} << 32);
 }
 bool accepts_plain(const Node& n, const Target&) { return is_attention(n); }
+
+constexpr double kLog2E = 1.4426950408889634;
 
 // What joins the scores: nothing, the same for every query, or something of its own for each.
 enum class Masking { kNone, kShared, kRows };
@@ -62,6 +65,7 @@ class Writer {
 
  private:
   void cut();
+  bool scales_k() const;
   void cut_beside();
   void own_scratch();
   void pack();
@@ -95,7 +99,9 @@ class Writer {
   Masking masking_ = Masking::kNone;
   int rows_ = 1;
   int64_t block_ = 1, capacity_ = 1, padded_ = 1;
-  Panels keys_, panels_;  // of keys, and of the elements of V
+  Panels keys_, panels_;                  // of keys, and of the elements of V
+  double factor_ = 1;                     // of the products, to scores in units of ln 2
+  bool scaled_k_ = false;                 // packed K has it
   int largest_tile_ = 1, last_tile_ = 1;  // queries
   std::string mask_, scores_, packed_k_, packed_v_, result_;
 };
@@ -172,7 +178,18 @@ void Writer::cut() {
   padded_ = (v_head + lanes - 1) / lanes * lanes;
   panels_ = cut_panels(v_head, single_query_ ? std::min(4, target.max_vectors) : keys_.vectors, lanes);
   v_is_panel_ = panels_.full == 1 && panels_.rest == 0 && t_.v.position == std::to_string(v_head);
+  factor_ = static_cast<double>(static_cast<float>(f_.scale)) * kLog2E;
+  scaled_k_ = scales_k();
   cut_beside();
+}
+
+// Whether packing K multiplies it by the factor of the scores: where there are more scores than values of K,
+// and no value can get out of range.
+bool Writer::scales_k() const {
+  if (single_query_ || f_.softcap != 0 || std::abs(factor_) > 1 || std::abs(factor_) < 1e-4) return false;
+  const Dim queries = f_.q_length * f_.q_heads;
+  return !queries.is_static() || !f_.kv_heads.is_static() ||
+         queries.value() > f_.head.value() * f_.kv_heads.value();
 }
 
 // Whether tiles overlap: with whole rows of scores at hand and enough of them, wide tiles, and heads that
@@ -199,8 +216,9 @@ void Writer::pack() {
   w_.out.line("const auto pack_keys = [&](auto vectors, std::int64_t j) {{");
   w_.out.line("constexpr int kVectors = vectors.value;");
   w_.out.line("const std::int64_t count = sinter::min_of(std::int64_t{{kVectors * kLanes}}, keys - j);");
-  w_.out.line("pack_panel<kVectors>(k + j * {0}, 1, {0}, {1}, count, {2} + j * {1});", t_.k.position,
-              f_.head.value(), packed_k_);
+  w_.out.line("pack_panel<kVectors>(k + j * {0}, 1, {0}, {1}, count, {2} + j * {1}{3});", t_.k.position,
+              f_.head.value(), packed_k_,
+              scaled_k_ ? fmt::format(", Multiply{{{}}}", float_literal(factor_)) : "");
   w_.out.put("};");
   for_panels_of_keys("pack_keys", "0", "keys");
   if (v_is_panel_) return;
@@ -322,15 +340,15 @@ void Writer::last_beside() {
 
 // The scores, in units of ln 2, and the greatest of each row.
 void Writer::scores() {
-  const double scale = static_cast<double>(static_cast<float>(f_.scale)), log2_e = 1.4426950408889634;
   const auto score = [&](const std::string& sum, bool vector) {
     const auto wide = [&](double number) {
       return vector ? fmt::format("splat({})", float_literal(number)) : float_literal(number);
     };
-    if (f_.softcap == 0) return fmt::format("mul({}, {})", sum, wide(scale * log2_e));
+    if (f_.softcap == 0) return scaled_k_ ? sum : fmt::format("mul({}, {})", sum, wide(factor_));
     const double cap = static_cast<double>(f_.softcap);
-    return fmt::format("mul(tanh(div(mul({}, {}), {})), {})", sum, wide(scale), wide(cap),
-                       wide(cap * log2_e));
+    return fmt::format("mul(tanh(div(mul({}, {}), {})), {})", sum,
+                       wide(static_cast<double>(static_cast<float>(f_.scale))), wide(cap),
+                       wide(cap * kLog2E));
   };
   w_.out.line("f32v greatest[kRows];");
   for_unrolled_rows("greatest[t] = splat(state[t].top);");
@@ -354,8 +372,8 @@ void Writer::scores() {
   w_.out.line("for (int o = 0; o < kVectors; ++o) {{");
   const std::string joined = fmt::format("load({} + from + j + o * kLanes)", mask_);
   std::string value = score("product.a[t][o]", true);
-  if (masking_ == Masking::kShared && f_.softcap == 0)
-    value = fmt::format("fma(product.a[t][o], splat({}), {})", float_literal(scale * log2_e), joined);
+  if (masking_ == Masking::kShared && f_.softcap == 0 && !scaled_k_)
+    value = fmt::format("fma(product.a[t][o], splat({}), {})", float_literal(factor_), joined);
   else if (masking_ == Masking::kShared)
     value = fmt::format("add({}, {})", value, joined);
   w_.out.line("const f32v score = {};", value);

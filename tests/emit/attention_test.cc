@@ -112,6 +112,14 @@ void add_forms(GeneratedBatch& batch) {
       .into(s);
   Case{.queries = 3, .keys = 9, .counted = true, .attributes = causal}.into(s);
   Case{.queries = q, .keys = 9, .counted = true}.into(s);
+  // Whole rows of scores, tile beside tile: sizes that leave rests of heads, keys and queries.
+  Case{.queries = 40, .keys = 70, .head = 20, .v_head = 24, .mask = values(DType::kBool, {2, 1, 1, 70}, bits)}
+      .into(s);
+  Case{.queries = 31, .keys = 300, .heads = 4, .head = 9, .v_head = 70}.into(s);
+  Case{.queries = 13, .keys = 128, .head = 64, .v_head = 64, .mask = floats({2, 1, 1, 128}, with_infinities)}
+      .into(s);
+  Case{.queries = 24, .keys = 64, .counted = true, .attributes = {{"softcap", 2.0f}}}.into(s);
+  Case{.queries = 30, .keys = k, .head = 33, .v_head = 16, .flat = true}.into(s);
   Case{.keys = 12, .mask = floats({5, 8})}.into(s);  // shorter than the keys
   Case{.attributes = {{"softcap", 2.0f}, {"scale", 0.7f}}}.into(s);
   Case{.outputs = {true, true, false}}.into(s);
