@@ -2,7 +2,7 @@
 #include "kernels/attention_plain.h"
 
 #include "emit/expr_text.h"
-#include "kernels/attention.h"
+#include "kernels/attention_shared.h"
 #include "kernels/nest.h"
 
 namespace sinter {

@@ -1,7 +1,7 @@
 // RotaryEmbedding: a row of a head at a time. Halves are turned in vectors of floats, interleaved pairs and
 // other types one by one. The angles may be those of the whole batch, and one for each element of a pair.
 #include "emit/expr_text.h"
-#include "kernels/attention.h"
+#include "kernels/attention_shared.h"
 #include "kernels/nest.h"
 
 namespace sinter {
