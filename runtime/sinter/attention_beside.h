@@ -22,6 +22,28 @@ SINTER_INLINE f32v hsum_four(f32v a, f32v b, f32v c, f32v d) {
   s = add(s, swap_lanes<8>(s));
   return add(s, swap_lanes<4>(s));
 }
+
+// exp2_nonpos (math.h; 3 ULP) in fewer multiply-adds, as these are what products keep busy: 2^x = 2^(whole
+// 32nds) * 2^r, the first from a table whose place is in the low bits of x + kShift32, rounded down.
+constexpr float kShift32 = 393216.0f;  // 1.5 * 2^18
+struct Exp2Table {
+  float power[32];            // 2^(i / 32)
+  float square, line, shift;  // 2^r = 1 + line * r + square * r^2
+};
+alignas(64) constexpr Exp2Table kExp2Table = {
+    {1.0f,       1.0218972f, 1.0442737f, 1.0671405f, 1.0905077f, 1.1143868f, 1.1387886f, 1.1637249f,
+     1.1892071f, 1.2152474f, 1.2418578f, 1.269051f,  1.2968396f, 1.3252367f, 1.3542556f, 1.38391f,
+     1.4142135f, 1.4451808f, 1.4768262f, 1.5091645f, 1.5422108f, 1.5759809f, 1.6104903f, 1.6457555f,
+     1.6817929f, 1.7186193f, 1.7562522f, 1.7947091f, 1.8340081f, 1.8741677f, 1.9152066f, 1.9571441f},
+    0.24265271f,
+    0.69312376f,
+    kShift32};
+SINTER_INLINE f32v exp2_by_table(f32v x, const Exp2Table* table) {
+  const f32v r = above_32nd(x);
+  const f32v power = look_up(table->power, bits(add_down(x, splat(table->shift))));
+  const f32v slope = fma(splat(table->square), r, splat(table->line));
+  return times_power_of_2(fma(mul(power, r), slope, power), x);
+}
 }  // namespace detail
 
 // Scores of `count` queries, at most T, all of them known. `top`: each row's greatest; `sum`: of the weights
@@ -63,12 +85,12 @@ SINTER_INLINE void sums_of(const WaitingRows<W>& waiting, float (&sums)[WaitingR
 template <int OB, int W>
 SINTER_INLINE void weigh(WaitingRows<W>& waiting, std::ptrdiff_t t, std::ptrdiff_t j) {
   float* const row = waiting.scores + t * waiting.pitch + j;
-  const float* constants = detail::kExp2Constants;
-  __asm__("" : "+r"(constants));  // from memory each time: the registers belong to the product
+  const detail::Exp2Table* table = &detail::kExp2Table;
+  __asm__("" : "+r"(table));  // from memory each time: the registers belong to the product
   f32v sum = waiting.sum[t];
   SINTER_UNROLL
   for (int o = 0; o < OB; o++) {
-    const f32v e = detail::exp2_from(sub(load(row + o * kLanes), splat(waiting.top[t])), constants);
+    const f32v e = detail::exp2_by_table(sub(load(row + o * kLanes), splat(waiting.top[t])), table);
     store(row + o * kLanes, e);
     sum = add(sum, e);
   }

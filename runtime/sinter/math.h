@@ -99,27 +99,17 @@ SINTER_INLINE V exp_nonpos(V x) {
   return mul(detail::exp_reduced(v.r), detail::power_of_2(v.biased));
 }
 
-#if defined(SINTER_ISA_AVX512)
-namespace detail {
-// The terms of exp2_nonpos, the highest first.
-alignas(32) constexpr float kExp2Constants[6] = {0.0018852976f, 0.008973378f, 0.05583593f,
-                                                 0.2401528f,    0.6931525f,   1.0f};
-template <class V>
-SINTER_INLINE V exp2_from(V x, const float* c) {
-  const V r = above_floor(x);
-  V p = splat<V>(c[0]);
-  SINTER_UNROLL
-  for (int i = 1; i < 6; i++) p = fma(p, r, splat<V>(c[i]));
-  return times_power_of_2(p, x);
-}
-}  // namespace detail
-#endif
-
 // 2^x for x <= 0 (a fit of one ULP), the weights of attention; below -150 exactly 0, at 0 exactly 1.
 template <class V>
 SINTER_INLINE V exp2_nonpos(V x) {
 #if defined(SINTER_ISA_AVX512)
-  return detail::exp2_from(x, detail::kExp2Constants);
+  const V r = detail::above_floor(x);
+  V p = splat<V>(0.0018852976f);
+  p = detail::horner(p, r, 0.008973378f);
+  p = detail::horner(p, r, 0.05583593f);
+  p = detail::horner(p, r, 0.2401528f);
+  p = detail::horner(p, r, 0.6931525f);
+  return detail::times_power_of_2(detail::horner(p, r, 1.0f), x);
 #else
   const V shifter = splat<V>(detail::kShifter + 127.0f);
   x = max(x, splat<V>(-127.0f));

@@ -180,6 +180,16 @@ SINTER_INLINE f32v above_floor(f32v x) {
 SINTER_INLINE f32v times_power_of_2(f32v a, f32v x) {
   return (f32v)_mm512_maskz_scalef_ps(0xffff, ps(a), ps(x));
 }
+// x less what is whole in it of 32nds; x + y rounded down; table[low five bits of i]. For attention_beside.h.
+SINTER_INLINE f32v above_32nd(f32v x) {
+  return (f32v)_mm512_maskz_reduce_ps(0xffff, ps(x), 5 << 4 | _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+SINTER_INLINE f32v add_down(f32v x, f32v y) {
+  return (f32v)_mm512_maskz_add_round_ps(0xffff, ps(x), ps(y), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+SINTER_INLINE f32v look_up(const float (&table)[32], i32v i) {
+  return (f32v)_mm512_permutex2var_ps(ps(load(table)), si(i), ps(load(table + 16)));
+}
 SINTER_INLINE float above_floor(float x) {
   return _mm_cvtss_f32(
       _mm_reduce_ss(_mm_set_ss(x), _mm_set_ss(x), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC));
