@@ -5,8 +5,8 @@
 
 Nets: those of bench/models.py, and every FOLDER/*/model.onnx, given the inputs of its test_data_set_0 or, where its extents
 are static, seeded ones. All runtimes of a net take turns in the same minute, and ours with --small-weights behind them.
-Times are microseconds of CPU time of one thread (wall time with --threads), the least of all turns; --json keeps the
-medians too. Outputs are compared with ONNX Runtime's: `difference` is the largest of any element, relative to the output's
+Times are microseconds of the fastest run of all turns: of CPU time for peers on one thread, else of wall time; --json
+keeps the medians too. Outputs are compared with ONNX Runtime's: `difference` is the largest of any element, relative to the output's
 largest; a peer that differs by more than a hundredth is left out. Memory: our arena and packed weights, and by how much the
 smallest peer's process grew. Weights that a file lists among its inputs are taken out of that list first: peers run at their
 best. Needs numpy, onnx and onnxruntime.
@@ -17,12 +17,10 @@ import json
 import math
 import os
 import re
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 import numpy as np
 import onnx
@@ -80,7 +78,7 @@ def fix_extents(model, feed):
 
 
 class Sinter:
-    """The generated runner: a process, whose time is that of many runs less that of few."""
+    """The generated runner, a process: it takes the time of each run itself."""
 
     def __init__(self, sinter, path, feed, threads, folder, *options):
         bundle = f"{folder}/bundle{''.join(options)}"
@@ -99,24 +97,21 @@ class Sinter:
         for k in range(len(onnx.load(path, load_external_data=False).graph.output)):
             self.arguments += ["--out", f"{bundle}/out{k}.pb"]
 
-    def spent(self, runs):
-        """Seconds that the process takes for `runs` runs."""
-        start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([self.program, *self.arguments, "--repeat", str(runs)], check=True, stdout=subprocess.DEVNULL)
-        if self.threads > 1:
-            return time.perf_counter() - start
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    def repeat(self, runs):
+        """Runs the net once and then `runs` times; seconds of the least and of the median one."""
+        file = f"{os.path.dirname(self.program)}/times.json"
+        subprocess.run([self.program, *self.arguments, "--repeat", str(runs), "--json", file], check=True,
+                       stdout=subprocess.DEVNULL)
+        with open(file) as f:
+            times = json.load(f)
+        return times["min_us"] / 1e6, times["median_us"] / 1e6
 
     def times(self, seconds):
-        """Seconds of a run, four times: each the mean of so many runs that they take a quarter of `seconds`."""
-        start, runs = min(self.spent(2) for _ in range(5)), 2
-        while self.spent(runs) - start < seconds / 8 and runs < 1 << 22:
-            runs *= 4
-        return [max(self.spent(2 * runs + 2) - start, 1e-9) / (2 * runs) for _ in range(4)]
+        """Of as many runs as that time allows, as a peer's."""
+        return self.repeat(max(3, min(int(seconds / self.repeat(3)[1]), 1 << 20)))
 
     def run(self):
-        self.spent(1)
+        self.repeat(1)
         result = []
         for file in self.arguments[1::2]:
             if os.path.basename(file).startswith("out"):
@@ -197,13 +192,12 @@ def start_peers(files, feed, threads, folder, row):
 
 
 def take_turns(ours, started, options):
-    """Seconds of each run, by runtime; all take part in each turn."""
-    samples = {name: [] for name in ["sinter", *started]}
+    """Seconds of the least and the median run, by runtime; all take part in each turn."""
+    turns = {name: [] for name in ["sinter", *started]}
     for _ in range(options.turns):
-        for name, peer in started.items():
-            samples[name] += peer.times(options.seconds)
-        samples["sinter"] += ours.times(options.seconds)
-    return samples
+        for name, runtime in {**started, "sinter": ours}.items():
+            turns[name].append(runtime.times(options.seconds))
+    return {name: (min(least for least, _ in t), statistics.median(median for _, median in t)) for name, t in turns.items()}
 
 
 def measure(name, path, options):
@@ -226,11 +220,11 @@ def measure(name, path, options):
         started = start_peers([clean, free], feed, options.threads, folder, row)
         row["difference"]["sinter"] = difference(ours.run(), started["onnxruntime"].outputs)
         for runtime, times in take_turns(ours, started, options).items():
-            row["us"][runtime] = [min(times) * 1e6, statistics.median(times) * 1e6]
+            row["us"][runtime] = [t * 1e6 for t in times]
         for peer in started.values():
             peer.close()
         if small:
-            row["small"] = {"us": min(small.times(options.seconds)) * 1e6, "bytes": small.arena_bytes + small.weights_bytes}
+            row["small"] = {"us": small.times(options.seconds)[0] * 1e6, "bytes": small.arena_bytes + small.weights_bytes}
         row["ratio"] = min(t[0] for p, t in row["us"].items() if p != "sinter") / row["us"]["sinter"][0]
         row["arena_bytes"], row["weights_bytes"] = ours.arena_bytes, ours.weights_bytes
         if options.armsim:
