@@ -68,6 +68,7 @@ class Importer {
   const DimOption* option_for(const std::string& param, const std::string& place);
   Dim free_dim(const std::string& name, const std::string& origin, const DimOption* option,
                const int64_t* actual);
+  void bound_output(const onnx::ValueInfoProto& info, const Value& v);
   void check_options();
   void add_outputs(Scope& scope);
   void check_output(const onnx::ValueInfoProto& info, const Value& value);
@@ -144,8 +145,9 @@ class Importer {
   std::map<std::string, Dim> named_dims_;    // dim_param -> its one Dim
   std::vector<std::string> free_dim_names_;  // for messages
   Learned learned_;
-  std::set<std::string> extent_operands_;  // inputs whose elements decide extents
-  std::set<std::string> signed_operands_;  // those of them that may hold negative numbers
+  std::map<std::string, int64_t> capacities_;  // that outputs' bounds give counts, by symbol's name
+  std::set<std::string> extent_operands_;      // inputs whose elements decide extents
+  std::set<std::string> signed_operands_;      // those of them that may hold negative numbers
   struct Revealed {
     std::string input;
     size_t element = 0;

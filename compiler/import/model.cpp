@@ -291,6 +291,7 @@ void Importer::add_outputs(Scope& scope) {
       if (sequences_.count(v) || stacked_.count(v) || empty_.count(v))
         refuse("sequences and empty optionals are not supported");
       check_output(o, *v);
+      bound_output(o, *v);
       graph_->outputs.push_back(v);
     } catch (const Refusal& r) {
       problem(fmt::format("output {}: {}", sinter::quoted(o.name()), r.what()));

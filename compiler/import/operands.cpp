@@ -85,6 +85,21 @@ std::optional<int64_t> solve(const Dim& e, int64_t value) {
   return (value - *at_0) / slope;
 }
 
+// The greatest s at which e, which grows with s, is at most `most`.
+std::optional<int64_t> greatest(const Dim& e, const Symbol& s, int64_t most) {
+  const auto fits = [&](int64_t at) {
+    const auto value = value_at(e, at);
+    return value && *value <= most;
+  };
+  int64_t low = 0, high = std::min(s.range.hi, kMostMagnitude);
+  if (!fits(low)) return std::nullopt;
+  while (low < high) {
+    const int64_t middle = low + (high - low + 1) / 2;
+    fits(middle) ? low = middle : high = middle - 1;
+  }
+  return low;
+}
+
 }  // namespace
 
 // Which inputs lead to an extent operand through arithmetic on shapes alone.
@@ -210,9 +225,39 @@ void Importer::adopt(Graph& g, Node& n) {
   }
 }
 
+// A counted extent of an output may be bounded by the model's name for it, or OUTPUT@AXIS: what makes the
+// count gets a capacity in another import.
+void Importer::bound_output(const onnx::ValueInfoProto& info, const Value& v) {
+  const auto& declared = info.type().tensor_type().shape();
+  for (size_t a = 0; a < v.type.shape.size(); ++a) {
+    const Dim& extent = v.type.shape[a];
+    std::vector<SymbolPtr> symbols;
+    extent.collect_symbols(symbols);
+    if (symbols.size() != 1 || !symbols[0]->from_data) continue;
+    const auto axis = static_cast<int>(a);
+    std::string param = axis < declared.dim_size() ? declared.dim(axis).dim_param() : "";
+    if (named_dims_.count(param)) param.clear();  // an input's
+    const std::string place = fmt::format("{}@{}", info.name(), a);
+    const std::string& name = param.empty() ? place : param;
+    if (std::find(free_dim_names_.begin(), free_dim_names_.end(), name) == free_dim_names_.end())
+      free_dim_names_.push_back(name);
+    const DimOption* option = option_for(param, place);
+    if (!option) continue;
+    if (option->lo > 1 || option->step > 1)
+      refuse("--dim {}: the data decide the count, which can only be bounded: {}<={}",
+             sinter::quoted(option->name), option->name, option->hi);
+    if (extent.hi() <= option->hi) continue;
+    const auto most = greatest(extent, *symbols[0], option->hi);
+    if (!most || learned_.limits.count(symbols[0]->name))
+      refuse("--dim {}: {} can't be bounded", sinter::quoted(option->name), extent.text());
+    capacities_[symbols[0]->name] = *most;
+  }
+}
+
 bool Importer::learn(Learned& learned) const {
-  if (typed_.empty()) return false;
   bool more = false;
+  for (const auto& capacity : capacities_) more |= learned.limits.insert(capacity).second;
+  if (typed_.empty()) return more;
   for (const auto& [inferred, declared] : typed_) {
     std::vector<SymbolPtr> symbols;
     inferred[0].collect_symbols(symbols);

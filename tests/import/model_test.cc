@@ -74,6 +74,38 @@ TEST(Dims, WithoutNameAreCalledAfterTheirPlace) {
   EXPECT_EQ(import_model(p, {}, o).graph->inputs[0]->type.shape[0].hi(), 8);
 }
 
+// Counts get capacities by what the model calls an output's extent, or by the output.
+std::string outputs_with(const DimOption& option) {
+  ImportOptions o;
+  o.dims = {option};
+  std::string result;
+  const std::string refusal = refusal_of([&] {
+    const Model m = import_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+      g (float[4,8] x) => (int64[K,2] y, int64[J,2] z, int64[L,2] w) {
+        n = NonZero(x)  y = Transpose(n)
+        from = Constant<value_ints = [0]>()  to = Constant<value_ints = [6]>()  z = Slice(y, from, to, from)
+        w = Concat<axis = 0>(y, y)
+      })",
+                                o);
+    for (const Value* v : m.graph->outputs)
+      result += (result.empty() ? "" : " ") + std::to_string(v->type.shape[0].hi());
+  });
+  return refusal == "accepted" ? result : refusal;
+}
+
+TEST(Dims, OfOutputsBoundCounts) {
+  EXPECT_EQ(outputs_with({"K", 1, 32}), "32 6 64");
+  EXPECT_EQ(outputs_with({"K", 1, 5}), "5 5 10");
+  EXPECT_EQ(outputs_with({"y@0", 1, 5}), "5 5 10");
+  EXPECT_EQ(outputs_with({"z@0", 1, 3}), "3 3 6");
+  EXPECT_EQ(outputs_with({"J", 1, 6}), "32 6 64");
+  EXPECT_EQ(outputs_with({"L", 1, 9}), "4 4 8");
+  EXPECT_EQ(outputs_with({"K", 4, 4}),
+            R"(output "y": --dim "K": the data decide the count, which can only be bounded: K<=4)");
+  EXPECT_EQ(outputs_with({"y@1", 1, 1}),
+            R"(--dim "y@1": the model has no free dim of that name; it has "K", "J", "L")");
+}
+
 TEST(Constants, InputsByOption) {
   ImportOptions o;
   o.constants["z"] = Tensor(DType::kF32, {2, 4, 3});
