@@ -24,31 +24,47 @@ class Writer {
   void emit() {
     const Shape& out = n_.outputs[0]->type.shape;
     SINTER_CHECK(epilogue_.can_merge(0, out.size() - 2), "the epilogue's rows must be one column");
-    const int lanes = w_.target.lanes;
     w_.include("sinter/strassen.h");
     w_.flops(Dim(2 * p_.rows * p_.k * p_.n));
-    w_.summary(
-        fmt::format("{} [{}, {}] x [{}, {}] by Strassen, groups of {} rows, error {:.1g} of the largest{}",
-                    n_.op->name, p_.rows, p_.k, p_.k, p_.n, choice_.rows + (choice_.larger ? 1 : 0),
-                    choice_.error, epilogue_.summary()));
-    panels_ = panels_of(w_.target, p_.n / 2, choice_.height);
+    w_.summary(fmt::format("{} [{}, {}] x [{}, {}] by Strassen, {}, error {:.1g} of the largest{}",
+                           n_.op->name, p_.rows, p_.k, p_.k, p_.n,
+                           choice_.levels == 2
+                               ? "two levels"
+                               : fmt::format("groups of {} rows", choice_.rows + (choice_.larger ? 1 : 0)),
+                           choice_.error, epilogue_.summary()));
+    if (choice_.levels == 2) tiles_ = strassen_tiles(p_, w_.target, choice_);
+    panels_ = choice_.levels == 2 ? tiles_.panels : panels_of(w_.target, p_.n / 2, choice_.height);
     x_ = w_.input(0);
-    weights_ =
-        w_.weights("w",
-                   pack_panels(panels_, lanes, p_.n / 2, 7 * (p_.k / 2),
-                               [&](int64_t i, int64_t j) {
-                                 const int64_t half = p_.k / 2;
-                                 return strassen_weights(p_, i % half, j)[static_cast<size_t>(i / half)];
-                               }),
-                   fmt::format("[7 products][{}][{}], in panels of {} columns", p_.k / 2, p_.n / 2,
-                               panels_.vectors * lanes));
+    pack_weights();
     if (n_.anchor_inputs > 2 && n_.inputs[2])
       bias_ = w_.weights("bias", packed_bias(), fmt::format("[{}]", p_.n));
     y_ = w_.output(0);
-    body();
+    if (choice_.levels == 2)
+      twice();
+    else
+      body();
   }
 
  private:
+  // For each product of the first level the panels of those of the second.
+  void pack_weights() {
+    const int side = 1 << choice_.levels;
+    const int64_t k = p_.k / side, n = p_.n / side;
+    const std::vector<float> factors = strassen_weights(p_, choice_.levels);
+    std::vector<float> packed;
+    for (int64_t a = 0; a < (choice_.levels == 2 ? 7 : 1); ++a) {
+      const float* const from = factors.data() + a * 7 * k * n;
+      const std::vector<float> one = pack_panels(panels_, w_.target.lanes, n, 7 * k,
+                                                 [&](int64_t i, int64_t j) { return from[i * n + j]; });
+      packed.insert(packed.end(), one.begin(), one.end());
+      first_size_ = static_cast<int64_t>(one.size());
+    }
+    weights_ =
+        w_.weights("w", packed,
+                   fmt::format("{}[7 products][{}][{}], in panels of {} columns",
+                               choice_.levels == 2 ? "[7]" : "", k, n, panels_.vectors * w_.target.lanes));
+  }
+
   // Both halves with room for a whole last vector.
   std::vector<float> packed_bias() const {
     const Tensor& c = *n_.inputs[2]->data;
@@ -57,6 +73,102 @@ class Writer {
     for (int64_t j = 0; j < p_.n; ++j)
       bias[static_cast<size_t>(j)] = beta == 0 ? 0 : beta * c.as<float>()[c.size() == 1 ? 0 : j];
     return bias;
+  }
+
+  // Two levels: pieces of the register tiles. Of each, for each product of the first level its left factor
+  // and the sums of that one's quarters; then for each panel the seven products of the second.
+  void twice() {
+    const StrassenChoice& c = choice_;
+    const int64_t pieces = std::min(tiles_.count, std::max<int64_t>(c.pieces, w_.threads)),
+                  rows = tiles_.most_rows(pieces), k = p_.k;
+    const LayerWriter::Turns turns = w_.open_parts(std::to_string(pieces));
+    const std::string first = w_.scratch_of_part("s", "float", rows * k),
+                      second = w_.scratch_of_part("s2", "float", rows * k),
+                      spare = w_.scratch_of_part("spare", "float", 8 * tiles_.columns);
+    kept_ = w_.scratch_of_part("kept", "float", 2 * rows * tiles_.width);
+    w_.out.line("for (std::int64_t piece = {}; piece < {}; ++piece) {{", turns.first, turns.end);
+    w_.out.line("const std::int64_t tile = piece * {0} / {1}, tiles = (piece + 1) * {0} / {1};", tiles_.count,
+                pieces);
+    w_.include("sinter/dims.h");
+    const auto row_of = [&](const char* tile) {
+      return tiles_.larger == 0 ? fmt::format("{} * {}", tile, tiles_.rows)
+                                : fmt::format("{0} * {1} + sinter::min_of({0}, std::int64_t{{{2}}})", tile,
+                                              tiles_.rows, tiles_.larger);
+    };
+    w_.out.line("const std::int64_t first = {}, rows = {} - first;", row_of("tile"), row_of("tiles"));
+    w_.out.line("const float* const upper = {} + first * {};", x_, k);
+    w_.out.line("const float* const lower = upper + {};", (p_.rows - c.height) * k);
+    w_.out.line("const float* const quarters[4] = {{upper, upper + {0}, lower, lower + {0}}};", k / 2);
+    w_.out.line("for (int a = 0; a < 7; ++a) {{");
+    w_.out.line("const StrassenStep whole = kStrassenSteps[a];");
+    w_.out.line("const StrassenFactor left = kStrassenLeft[a](quarters, {}, rows, {}, {}, {}, {});",
+                (c.height - c.quarter) * k, k / 4, k, first, second);
+    w_.out.line("// the left factors, in the order of the steps");
+    w_.out.line(
+        "const float* const factors[7] = {{left.x, left.x + {0}, {1}, {1} + {0}, {1} + {2}, {1} + {3}, "
+        "left.x + left.apart + {0}}};",
+        k / 4, second, k / 2, 3 * (k / 4));
+    twice_panel(spare, rows, pieces);
+    emit_panels(w_, panels_, 7 * (k / 4), fmt::format("{} + a * {}", weights_, first_size_), "0", {"0", ""});
+    w_.out.line("}}");
+    w_.out.line("}}");
+    w_.close_parts();
+  }
+
+  void twice_panel(const std::string& spare, int64_t most_rows, int64_t pieces) {
+    open_panel(4, (tiles_.count + pieces - 1) / pieces);
+    w_.out.line(
+        "const auto product = [&](auto pixels, std::int64_t i, int q) __attribute__((always_inline)) {{");
+    w_.out.line("constexpr int kRows = pixels.value;");
+    w_.out.line("const StrassenStep step = kStrassenSteps[q];");
+    w_.out.line("float* const own = {} + i * (kVectors * kLanes);", kept_);
+    w_.out.line("Tile<kVectors, kRows> sum;");
+    w_.out.line("strassen_start(sum, own, {}, step);", most_rows * tiles_.width);
+    mac(4);
+    w_.out.line("strassen_keep(sum, own, {}, step);", most_rows * tiles_.width);
+    w_.out.line("if (step.result < 0) return;");
+    const int64_t below = p_.rows - choice_.height, within = choice_.height - choice_.quarter;
+    const bool shares = below < choice_.height, shares_within = within < choice_.quarter;
+    w_.out.line("const std::int64_t row = first + i + (step.result >= 2 ? {} : 0);", within);
+    w_.out.line("const std::int64_t column = c + (step.result % 2 == 1 ? {} : 0);", p_.n / 4);
+    // A row in the middle is in two parts; the upper one stores it.
+    if (shares || shares_within)
+      w_.out.line("const bool again = first + i == 0{};", shares && shares_within ? ""
+                                                          : shares                ? " && step.result < 2"
+                                                                                  : " && step.result >= 2");
+    const std::string pitch = w_.dim(output_pitch(n_));
+    w_.out.line("// what is kept lies in the lower half of the result until that is finished");
+    w_.out.line("const auto kept_rows = [&](int number) __attribute__((always_inline)) {{");
+    w_.out.line("float* const rows = {} + (row + {}) * {} + column + number * {};", y_, below, pitch,
+                p_.n / 2);
+    if (shares || shares_within)
+      w_.out.line("return StrassenRows{{again ? {} + (number * 4 + step.result) * {} + c : rows, rows, {}}};",
+                  spare, tiles_.columns, pitch);
+    else
+      w_.out.line("return StrassenRows{{rows, rows, {}}};", pitch);
+    w_.out.put("};");
+    w_.out.line("if (whole.from >= 0) strassen_add<last.value>(sum, kept_rows(whole.from));");
+    w_.out.line("if (whole.plus >= 0) strassen_add<last.value>(sum, kept_rows(whole.plus));");
+    w_.out.line("if (whole.keep >= 0) strassen_keep<last.value>(sum, kept_rows(whole.keep));");
+    w_.out.line("if (whole.result < 0) return;");
+    w_.out.line("if (whole.with >= 0) strassen_add<last.value>(sum, kept_rows(whole.with));");
+    w_.out.line("const std::int64_t y_row = row + (whole.result >= 2 ? {} : 0);", below);
+    w_.out.line("const std::int64_t y_column = column + (whole.result % 2 == 1 ? {} : 0);", p_.n / 2);
+    if (shares || shares_within)
+      w_.out.line("const int known = again{} ? 1 : 0;", shares && shares_within
+                                                            ? " && (step.result >= 2 || whole.result >= 2)"
+                                                        : shares ? " && whole.result >= 2"
+                                                                 : "");
+    store_tile(shares || shares_within, "y_row", "y_column");
+    w_.out.put("};");
+    w_.out.line("for (int q = 0; q < 7; ++q) {{");
+    w_.out.line("std::int64_t i = 0, at = tile;");
+    if (tiles_.larger > 0)
+      w_.out.line("for (; at < tiles && at < {0}; ++at, i += {1}) product(Int<{1}>(), i, q);", tiles_.larger,
+                  tiles_.rows + 1);
+    w_.out.line("for (; at < tiles; ++at, i += {0}) product(Int<{0}>(), i, q);", tiles_.rows);
+    w_.out.line("}}");
+    w_.out.put("};");
   }
 
   void body() {
@@ -80,12 +192,12 @@ class Writer {
     if (!by_groups()) w_.close_parts();
     w_.out.line("// the left factors, in the order of the steps");
     w_.out.line(
-        "const float* const factors[7] = {{upper, upper + {1}, {0} + {1}, {0} + {2}, below + {1}, {0}, {0} + "
-        "{3}}};",
+        "const float* const factors[7] = {{upper, upper + {1}, {0}, {0} + {1}, {0} + {3}, {0} + {2}, below + "
+        "{1}}};",
         s, k / 2, height * k, height * k + k / 2);
     const LayerWriter::Turns panels =
         by_groups() ? LayerWriter::Turns{"0", ""} : w_.open_parts(std::to_string(panel_count(panels_)));
-    kept_ = w_.scratch_of_part("kept", "float", 3 * plane());
+    kept_ = w_.scratch_of_part("kept", "float", 2 * plane());
     panel();
     emit_panels(w_, panels_, 7 * (k / 2), weights_, "0", panels);
     if (!by_groups()) w_.close_parts();
@@ -111,18 +223,25 @@ class Writer {
     w_.out.line("const float* const upper = {} + first * {};", x_, p_.k);
   }
 
-  void panel() {
-    const int64_t half = p_.k / 2;
-    w_.out.line("// `vectors` vectors of columns from c and from c + {}, the last one with `last` columns",
-                p_.n / 2);
+  void open_panel(int side, int64_t tiles) {
+    w_.out.line(
+        "// `vectors` vectors of columns from c in each of {} parts, the last one with `last` columns", side);
     w_.out.line(
         "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
         "__attribute__((always_inline)) {{");
     w_.out.line("constexpr int kVectors = vectors.value;");
+    step_ = floats_ahead(w_.target, panels_.vectors, tiles);
+    if (step_ > 0) w_.out.line("Ahead<{}> ahead{{wp + {} * kVectors * kLanes}};", step_, p_.k / side);
+  }
+
+  void mac(int side) {
+    w_.out.line("{0}(sum, factors[q] + i * {1}, {1}, wp + q * ({2} * kVectors * kLanes), {2}{3});",
+                mac_word(w_.target), p_.k, p_.k / side, step_ > 0 ? ", RowOf<kVectors>(), ahead" : "");
+  }
+
+  void panel() {
     const int rows = w_.target.tile(panels_.vectors);
-    const int64_t tiles = (choice_.height + rows - 1) / rows;
-    const int step = floats_ahead(w_.target, panels_.vectors, tiles);
-    if (step > 0) w_.out.line("Ahead<{}> ahead{{wp + {} * kVectors * kLanes}};", step, half);
+    open_panel(2, (choice_.height + rows - 1) / rows);
     const std::string kept = kept_ + (choice_.by_products ? " + i * (kVectors * kLanes)" : "");
     w_.out.line(
         "const auto product = [&](auto pixels, std::int64_t i, int q) __attribute__((always_inline)) {{");
@@ -130,11 +249,15 @@ class Writer {
     w_.out.line("const StrassenStep step = kStrassenSteps[q];");
     w_.out.line("Tile<kVectors, kRows> sum;");
     w_.out.line("strassen_start(sum, {}, {}, step);", kept, plane());
-    w_.out.line("{}(sum, factors[q] + i * {}, {}, wp + q * ({} * kVectors * kLanes), {}{});",
-                mac_word(w_.target), p_.k, p_.k, half, half, step > 0 ? ", RowOf<kVectors>(), ahead" : "");
+    mac(2);
     w_.out.line("strassen_keep(sum, {}, {}, step);", kept, plane());
     w_.out.line("if (step.result < 0) return;");
-    quarter();
+    w_.out.line("const std::int64_t row = first + i + (step.result >= 2 ? rows - {} : 0);", choice_.height);
+    w_.out.line("const std::int64_t column = c + (step.result % 2 == 1 ? {} : 0);", p_.n / 2);
+    // Rows in the middle are in both halves; the upper one stores them.
+    if (choice_.skips())
+      w_.out.line("const std::int64_t known = step.result >= 2 ? {} - rows - i : 0;", 2 * choice_.height);
+    store_tile(choice_.skips(), "row", "column");
     w_.out.put("};");
     const std::string each = "for (int q = 0; q < 7; ++q)", call = "product(Int<{T}>(), {x}, q);";
     if (choice_.by_products) w_.out.line("{} {{", each);
@@ -150,18 +273,13 @@ class Writer {
     return rows * panels_.vectors * w_.target.lanes;
   }
 
-  // Stores the sums of a tile of one quarter of the group's result.
-  void quarter() {
-    const StrassenChoice& c = choice_;
-    const std::string row = "row + t", column = "column + o * kLanes";
-    w_.out.line("const std::int64_t row = first + i + (step.result >= 2 ? rows - {} : 0);", c.height);
-    w_.out.line("const std::int64_t column = c + (step.result % 2 == 1 ? {} : 0);", p_.n / 2);
-    // Rows in the middle are in both halves; the upper one stores them.
-    if (c.skips())
-      w_.out.line("const std::int64_t known = step.result >= 2 ? {} - rows - i : 0;", 2 * c.height);
+  // Stores the sums of a tile of one part of the result, from `row0` and `column0` on; where another part
+  // `skips` some, but for `known` rows.
+  void store_tile(bool skips, const std::string& row0, const std::string& column0) {
+    const std::string row = row0 + " + t", column = column0 + " + o * kLanes";
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int t = 0; t < kRows; ++t) {{");
-    if (c.skips()) w_.out.line("if (t < known) continue;");
+    if (skips) w_.out.line("if (t < known) continue;");
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int o = 0; o < kVectors; ++o) {{");
     w_.out.line("const int lanes = o == kVectors - 1 ? last.value : kLanes;");
@@ -183,6 +301,9 @@ class Writer {
   StrassenChoice choice_;
   Epilogue epilogue_;
   Panels panels_;
+  StrassenTiles tiles_;
+  int64_t first_size_ = 0;  // floats of the weights of a product of the first level
+  int step_ = 0;            // floats of weights that a value of k asks for ahead
   std::string x_, y_, weights_, bias_, kept_;
 };
 

@@ -3,6 +3,7 @@
 #include "kernels/strassen.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -14,7 +15,7 @@
 namespace sinter {
 namespace {
 
-constexpr double kMaxError = 3e-6;  // of the layer's largest output
+constexpr double kMaxError[] = {0, 3e-6, 1e-5};  // of the layer's largest output, by levels
 
 // Cycles of multiply-adds, and of the weights that stream in beside them.
 double cycles(const Machine& m, double sums, double weight_bytes, double passes) {
@@ -32,107 +33,242 @@ double plain_cycles(const RowProduct& p, const Target& t) {
 
 double strassen_cycles(const RowProduct& p, const Target& t, const StrassenChoice& c) {
   const Machine m = machine_of(t);
-  const double k = static_cast<double>(p.k), n = static_cast<double>(p.n),
-               groups = static_cast<double>(c.groups), lanes = t.lanes;
-  const double height = groups * static_cast<double>(c.height);
-  const double sums = 7 * k / 2 * groups * panels_cost(t, p.n / 2, c.height) / m.fma;
+  const int side = 1 << c.levels;
+  const double k = static_cast<double>(p.k / side), n = static_cast<double>(p.n / side), lanes = t.lanes;
+  const int64_t repeats = c.levels == 1 ? c.groups : 1;
+  const double rows = static_cast<double>(repeats * (c.levels == 1 ? c.height : c.quarter));
+  const double products = c.levels == 1 ? 7 : 49;
+  // With the second level, seven times as much of each sixteenth. The first level's own share is in that: its
+  // sums are made and its results added while they are in registers for the second.
+  const double more = c.levels == 1 ? 1 : 7;
+  const double sums = products * k * static_cast<double>(repeats) *
+                      panels_cost(t, p.n / side, c.levels == 1 ? c.height : c.quarter) / m.fma;
   // Of a vector of each quarter of x: what is loaded, added and stored, and 8 vectors' way to the cache
   // behind the first. Of one of the result's: the sums that are kept, and the loops of seven products.
-  const double quarters = height * k / 2 / lanes * (12 / m.ops + 32 * lanes / m.l2_bytes);
-  const double kept = height * n / 2 / lanes * 48 / m.ops;
-  return cycles(m, sums, 7 * k * n, groups) + quarters + kept;
+  const double quarters = more * rows * k / lanes * (12 / m.ops + 32 * lanes / m.l2_bytes);
+  const double kept = more * rows * n / lanes * 48 / m.ops;
+  const double passes = static_cast<double>(c.levels == 1 ? c.groups : c.pieces);
+  return cycles(m, sums, 4 * products * k * n, passes) + quarters + kept;
 }
 
-// The weights of seven products do not stay in the first-level cache beside a register tile's rows; cores
-// that execute in order wait for them, and nothing is gained.
-bool is_faster(const RowProduct& p, const Target& t, const StrassenChoice& c) {
-  return !machine_of(t).in_order && strassen_cycles(p, t, c) < 0.97 * plain_cycles(p, t);
+// Bytes that the layer's sums may take: half the second-level cache, and what the arena allows.
+int64_t scratch_limit(const Node& n, const Target& t) {
+  return std::min(machine_of(t).l2 / 2, n.attributes.integer("strassen_bytes", INT64_MAX));
+}
+
+std::optional<StrassenChoice> one_level(const Node& n, const RowProduct& p, const Target& t) {
+  StrassenChoice c{};
+  c.levels = 1;
+  // Where weights come from far behind the caches, they cost more than what is kept.
+  c.by_products = machine_of(t).asks_ahead;
+  // The rows' sums take half the cache at most, and with the products that a panel keeps what the arena
+  // allows.
+  const int64_t vectors = std::min<int64_t>(t.max_vectors, (p.n / 2 + t.lanes - 1) / t.lanes);
+  const int64_t kept = c.by_products ? 4 * vectors * t.lanes : 0;
+  const int64_t most = std::min(machine_of(t).l2 / 2 / (4 * p.k),
+                                n.attributes.integer("strassen_bytes", INT64_MAX) / (4 * p.k + kept)) -
+                       1;
+  if (most < 2) return std::nullopt;
+  c.groups = (p.rows + most - 1) / most;
+  c.rows = p.rows / c.groups;
+  c.larger = p.rows % c.groups;
+  c.height = (c.rows + (c.larger > 0 ? 1 : 0) + 1) / 2;
+  if (c.rows < 2) return std::nullopt;
+  return c;
+}
+
+std::optional<StrassenChoice> two_levels(const Node& n, const RowProduct& p, const Target& t) {
+  if (!may_use_strassen_twice(n)) return std::nullopt;
+  StrassenChoice c{};
+  c.levels = 2;
+  c.groups = 1;
+  c.rows = p.rows;
+  c.height = (p.rows + 1) / 2;
+  c.quarter = (c.height + 1) / 2;
+  const StrassenTiles tiles = strassen_tiles(p, t, c);
+  c.pieces = 1;
+  while (c.pieces < tiles.count && 4 * tiles.floats(p, c.pieces) > scratch_limit(n, t)) ++c.pieces;
+  if (4 * tiles.floats(p, c.pieces) > scratch_limit(n, t)) return std::nullopt;
+  return c;
 }
 
 }  // namespace
 
+StrassenTiles strassen_tiles(const RowProduct& p, const Target& t, const StrassenChoice& c) {
+  StrassenTiles tiles;
+  // Of four vectors a tile has so few rows that what is kept of it takes longer than the loads it saves.
+  const int64_t vectors = (p.n / 4 + t.lanes - 1) / t.lanes;
+  const int widest = panels_of(t, p.n / 4, c.quarter).vectors;
+  tiles.panels = cut_panels(p.n / 4, widest < 4 ? widest : vectors % 3 == 1 ? 2 : 3, t.lanes);
+  const int most = t.tile(tiles.panels.vectors);
+  tiles.count = (c.quarter + most - 1) / most;
+  tiles.rows = c.quarter / tiles.count;
+  tiles.larger = c.quarter % tiles.count;
+  tiles.width = int64_t{tiles.panels.vectors} * t.lanes;
+  tiles.columns = (tiles.panels.full * tiles.panels.vectors + tiles.panels.rest) * t.lanes;
+  return tiles;
+}
+
+// The sums of the first level and of the second, and what the second one keeps. What the first one keeps lies
+// in the result, but for the rows that two parts of it have.
+int64_t StrassenTiles::floats(const RowProduct& p, int64_t pieces) const {
+  return most_rows(pieces) * 2 * (p.k + width) + 8 * columns;
+}
+
+// Two levels only where weights are asked for ahead: they are three times the layer's.
+//
+// The weights of seven products do not stay in the first-level cache beside a register tile's rows; cores
+// that execute in order wait for them, and nothing is gained.
 std::optional<StrassenChoice> choose_strassen(const Node& n, const Target& t) {
   const int64_t mark = n.attributes.integer("strassen", 0);
   if (mark == 0 || !may_use_strassen(n)) return std::nullopt;
   if (n.epilogue && !has_vector_text(*n.epilogue)) return std::nullopt;
   const auto p = row_product(n);
-  StrassenChoice c{};
-  // Where weights come from far behind the caches, they cost more than what is kept.
-  c.by_products = machine_of(t).asks_ahead;
-  // The rows' sums take half the cache at most, and with the products that a panel keeps what the arena
-  // allows.
-  const int64_t vectors = std::min<int64_t>(t.max_vectors, (p->n / 2 + t.lanes - 1) / t.lanes);
-  const int64_t kept = c.by_products ? 6 * vectors * t.lanes : 0;
-  const int64_t most = std::min(machine_of(t).l2 / 2 / (4 * p->k),
-                                n.attributes.integer("strassen_bytes", INT64_MAX) / (4 * p->k + kept)) -
-                       1;
-  if (most < 2) return std::nullopt;
-  c.groups = (p->rows + most - 1) / most;
-  c.rows = p->rows / c.groups;
-  c.larger = p->rows % c.groups;
-  c.height = (c.rows + (c.larger > 0 ? 1 : 0) + 1) / 2;
-  if (c.rows < 2 || (mark != kTunedStrassen && !is_faster(*p, t, c))) return std::nullopt;
-  c.error = strassen_error(*p);
-  if (!(c.error <= kMaxError)) return std::nullopt;
-  return c;
-}
-
-std::array<float, 7> strassen_weights(const RowProduct& p, int64_t i, int64_t j) {
-  const int64_t below = i + p.k / 2, right = j + p.n / 2;
-  const double w11 = static_cast<double>(p.at(i, j)), w12 = static_cast<double>(p.at(i, right));
-  const double w21 = static_cast<double>(p.at(below, j)), w22 = static_cast<double>(p.at(below, right));
-  const double t1 = w12 - w11, t2 = w22 - w12 + w11;
-  const auto f = [](double w) { return static_cast<float>(w); };
-  return {f(w11), f(w21), f(t2), f(w22 - w12), f(w21 - t2), f(t1), f(w22)};
+  const bool tuned = mark != 1;
+  if (!tuned && machine_of(t).in_order) return std::nullopt;
+  double best = tuned ? 1e300 : 0.97 * plain_cycles(*p, t);
+  std::optional<StrassenChoice> choice;
+  for (auto c : {one_level(n, *p, t), two_levels(n, *p, t)}) {
+    if (!c || c->levels > n.attributes.integer("strassen_levels", 2)) continue;
+    if (c->levels == 2 && (tuned ? mark != kTunedStrassenTwice : !machine_of(t).asks_ahead)) continue;
+    const double cost = tuned ? 0 : strassen_cycles(*p, t, *c);
+    if (cost >= best) continue;
+    c->error = strassen_error(*p, c->levels);
+    if (!(c->error <= kMaxError[c->levels])) continue;
+    best = tuned ? best : 0.98 * cost;
+    choice = c;
+  }
+  return choice;
 }
 
 namespace {
 
-// The seven products of one element of each quarter of the result, and its four sums in double.
-struct Sums {
-  float products[7] = {};
-  double exact[4] = {};
+// Matrices of blocks, row by row; 2^levels of them a side.
+using Blocks = std::vector<double>;
 
-  void add(const float (&x)[4], const std::array<float, 7>& weights, const double (&w)[4]) {
-    const float s1 = x[2] + x[3], s2 = s1 - x[0];
-    const float factors[7] = {x[0], x[1], s2, x[0] - x[2], x[3], s1, x[1] - s2};
-    for (size_t q = 0; q < 7; ++q) products[q] += factors[q] * weights[q];
-    for (size_t c = 0; c < 4; ++c)
-      exact[c] +=
-          static_cast<double>(x[c / 2 * 2]) * w[c % 2] + static_cast<double>(x[c / 2 * 2 + 1]) * w[c % 2 + 2];
+std::array<Blocks, 4> quarters_of(const Blocks& b) {
+  const size_t side = b.size() == 16 ? 4 : 2, half = side / 2;
+  std::array<Blocks, 4> out;
+  for (size_t i = 0; i < side; ++i)
+    for (size_t j = 0; j < side; ++j) out[i / half * 2 + j / half].push_back(b[i * side + j]);
+  return out;
+}
+
+Blocks sum_of(const Blocks& a, double sign, const Blocks& b, bool in_float) {
+  Blocks out(a.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    out[i] = a[i] + sign * b[i];
+    if (in_float) out[i] = static_cast<double>(static_cast<float>(out[i]));
   }
-  std::array<float, 4> results() const {
-    const float u2 = products[0] + products[2], u3 = u2 + products[3];
-    return {products[0] + products[1], u2 + products[5] + products[6], u3 + products[4], u3 + products[5]};
-  }
-};
+  return out;
+}
+
+// The factors of all products, in the order of their steps.
+void right_factors(const Blocks& w, std::vector<double>& out) {
+  if (w.size() == 1) return out.push_back(w[0]);
+  const auto q = quarters_of(w);
+  const Blocks t1 = sum_of(q[1], -1, q[0], false), t2 = sum_of(q[3], -1, t1, false);
+  for (const Blocks& f :
+       {q[0], q[2], t1, t2, q[3], sum_of(q[3], -1, q[1], false), sum_of(q[2], -1, t2, false)})
+    right_factors(f, out);
+}
+
+void left_factors(const Blocks& x, std::vector<double>& out) {
+  if (x.size() == 1) return out.push_back(x[0]);
+  const auto q = quarters_of(x);
+  const Blocks s1 = sum_of(q[2], 1, q[3], true), s2 = sum_of(s1, -1, q[0], true);
+  for (const Blocks& f : {q[0], q[1], s1, s2, sum_of(q[1], -1, s2, true), sum_of(q[0], -1, q[2], true), q[3]})
+    left_factors(f, out);
+}
+
+// The blocks of the result, from the products [first, first + count).
+Blocks results_of(const float* products, size_t count) {
+  if (count == 1) return {static_cast<double>(*products)};
+  std::array<Blocks, 7> p;
+  for (size_t i = 0; i < 7; ++i) p[i] = results_of(products + i * (count / 7), count / 7);
+  const auto add = [](const Blocks& a, const Blocks& b) { return sum_of(a, 1, b, true); };
+  const Blocks u2 = add(p[0], p[3]), u3 = add(u2, p[5]);
+  const std::array<Blocks, 4> c = {add(p[0], p[1]), add(add(u2, p[2]), p[4]), add(u3, p[6]), add(u3, p[2])};
+  const size_t half = p[0].size() == 4 ? 2 : 1;
+  Blocks out(4 * p[0].size());
+  for (size_t i = 0; i < 2 * half; ++i)
+    for (size_t j = 0; j < 2 * half; ++j)
+      out[i * 2 * half + j] = c[i / half * 2 + j / half][i % half * half + j % half];
+  return out;
+}
+
+Blocks weight_blocks(const RowProduct& p, int side, int64_t i, int64_t j) {
+  Blocks out;
+  for (int64_t a = 0; a < side; ++a)
+    for (int64_t b = 0; b < side; ++b)
+      out.push_back(static_cast<double>(p.at(a * (p.k / side) + i, b * (p.n / side) + j)));
+  return out;
+}
 
 }  // namespace
 
-double strassen_error(const RowProduct& p) {
+std::vector<float> strassen_weights(const RowProduct& p, int levels) {
+  const int side = 1 << levels;
+  const int64_t rows = p.k / side, columns = p.n / side;
+  std::vector<float> out(static_cast<size_t>((levels == 2 ? 49 : 7) * rows * columns));
+  std::vector<double> factors;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      factors.clear();
+      right_factors(weight_blocks(p, side, i, j), factors);
+      for (size_t q = 0; q < factors.size(); ++q)
+        out[q * static_cast<size_t>(rows * columns) + static_cast<size_t>(i * columns + j)] =
+            static_cast<float>(factors[q]);
+    }
+  return out;
+}
+
+double strassen_error(const RowProduct& p, int levels) {
   constexpr int64_t kColumns = 16, kRows = 4;
-  const int64_t half = p.k / 2, right = p.n / 2;
+  const int side = 1 << levels;
+  const auto blocks = static_cast<size_t>(side);
+  const int64_t part = p.k / side, right = p.n / side;
   std::mt19937 random(1);
-  std::vector<float> x(static_cast<size_t>(2 * kRows * p.k));
+  std::vector<float> x(static_cast<size_t>(side * kRows * p.k));
   for (float& f : x) f = static_cast<float>(random()) / 2147483648.0f - 1.0f;
+  // The left factors of all products, for each of the rows' and each element of a block's.
+  std::vector<std::vector<double>> left(static_cast<size_t>(kRows * part));
+  const auto x_at = [&](size_t block, int64_t r, int64_t k) {
+    return static_cast<double>(x[static_cast<size_t>((static_cast<int64_t>(block) * kRows + r) * p.k + k)]);
+  };
+  for (int64_t r = 0; r < kRows; ++r)
+    for (int64_t i = 0; i < part; ++i) {
+      Blocks b;
+      for (size_t a = 0; a < blocks; ++a)
+        for (int64_t c = 0; c < side; ++c) b.push_back(x_at(a, r, c * part + i));
+      left_factors(b, left[static_cast<size_t>(r * part + i)]);
+    }
   double worst = 0, largest = 0;
+  std::vector<double> right_of;
   for (int64_t j = 0; j < right; j += std::max<int64_t>(1, right / kColumns)) {
-    Sums sums[kRows];
-    for (int64_t i = 0; i < half; ++i) {
-      const std::array<float, 7> weights = strassen_weights(p, i, j);
-      const double w[4] = {static_cast<double>(p.at(i, j)), static_cast<double>(p.at(i, j + right)),
-                           static_cast<double>(p.at(half + i, j)),
-                           static_cast<double>(p.at(half + i, j + right))};
-      for (int64_t r = 0; r < kRows; ++r) {
-        const float *upper = x.data() + r * p.k + i, *lower = upper + kRows * p.k;
-        sums[r].add({upper[0], upper[half], lower[0], lower[half]}, weights, w);
+    std::vector<float> products(static_cast<size_t>(kRows) * left[0].size());
+    std::vector<double> exact(static_cast<size_t>(kRows) * blocks * blocks);
+    for (int64_t i = 0; i < part; ++i) {
+      const Blocks w = weight_blocks(p, side, i, j);
+      right_of.clear();
+      right_factors(w, right_of);
+      for (size_t r = 0; r < static_cast<size_t>(kRows); ++r) {
+        const std::vector<double>& l = left[r * static_cast<size_t>(part) + static_cast<size_t>(i)];
+        for (size_t q = 0; q < l.size(); ++q)
+          products[r * l.size() + q] += static_cast<float>(l[q]) * static_cast<float>(right_of[q]);
+        for (size_t a = 0; a < blocks; ++a)
+          for (size_t b = 0; b < blocks; ++b)
+            for (size_t c = 0; c < blocks; ++c)
+              exact[(r * blocks + a) * blocks + b] +=
+                  x_at(a, static_cast<int64_t>(r), static_cast<int64_t>(c) * part + i) * w[c * blocks + b];
       }
     }
-    for (const Sums& s : sums) {
-      const std::array<float, 4> got = s.results();
-      for (size_t c = 0; c < 4; ++c) {
-        worst = std::max(worst, std::abs(static_cast<double>(got[c]) - s.exact[c]));
-        largest = std::max(largest, std::abs(s.exact[c]));
+    for (size_t r = 0; r < static_cast<size_t>(kRows); ++r) {
+      const Blocks got = results_of(products.data() + r * left[0].size(), left[0].size());
+      for (size_t c = 0; c < got.size(); ++c) {
+        const double wanted = exact[r * blocks * blocks + c];
+        worst = std::max(worst, std::abs(got[c] - wanted));
+        largest = std::max(largest, std::abs(wanted));
       }
     }
   }

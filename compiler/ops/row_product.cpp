@@ -70,4 +70,9 @@ bool may_use_strassen(const Node& n) {
   return p && p->rows > 1 && p->k % 2 == 0 && p->n % 2 == 0;
 }
 
+bool may_use_strassen_twice(const Node& n) {
+  const auto p = row_product(n);
+  return p && p->rows > 3 && p->k % 4 == 0 && p->n % 4 == 0;
+}
+
 }  // namespace sinter

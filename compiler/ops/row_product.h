@@ -21,7 +21,10 @@ std::optional<RowProduct> row_product(const Node&);
 
 // Whether Strassen's product may compute it: k and n are even.
 bool may_use_strassen(const Node&);
-// The value of the attribute `strassen` where a measurement has decided for it; 1: the model decides; 0: not.
-constexpr int64_t kTunedStrassen = 2;
+// ... with the quarters' products by it too: k and n are multiples of four, and there are rows for it.
+bool may_use_strassen_twice(const Node&);
+// The values of the attribute `strassen` where a measurement has decided for it, with one or two levels where
+// those may be; 1: the model decides; 0: not.
+constexpr int64_t kTunedStrassen = 2, kTunedStrassenTwice = 3;
 
 }  // namespace sinter

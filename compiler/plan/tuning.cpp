@@ -13,7 +13,7 @@ namespace sinter {
 namespace {
 
 constexpr int64_t kNoTile = 1;
-constexpr const char* kStrassen = "strassen";
+constexpr const char *kStrassen = "strassen", *kStrassenTwice = "strassen 2";
 constexpr const char* kTiles[] = {"winograd 2", "winograd 4", "winograd 6"};
 
 std::string integers_text(const std::vector<int64_t>& values) {
@@ -35,6 +35,7 @@ std::string layer_text(const Node& n) {
 
 bool is_tuning_choice(const std::string& choice) {
   return choice == "direct" || choice == "strips" || choice == "apart" || choice == kStrassen ||
+         choice == kStrassenTwice ||
          std::find(std::begin(kTiles), std::end(kTiles), choice) != std::end(kTiles);
 }
 
@@ -64,7 +65,9 @@ std::vector<TuningCandidate> tuning_candidates(const Plan& plan) {
     for (const Node* n : nodes) {
       if (n->attributes.has("winograd") && may_use_winograd(*n))
         add(tuning_layer({n}), {"direct", kTiles[0], kTiles[1], kTiles[2]});
-      if (n->attributes.has("strassen") && may_use_strassen(*n))
+      if (n->attributes.has("strassen") && may_use_strassen_twice(*n))
+        add(tuning_layer({n}), {"direct", kStrassen, kStrassenTwice});
+      else if (n->attributes.has("strassen") && may_use_strassen(*n))
         add(tuning_layer({n}), {"direct", kStrassen});
     }
     i = end;
@@ -79,7 +82,9 @@ void apply_tuning(Graph& g, const Tuning& tuning) {
     const auto row = tuning.find(tuning_layer({n.get()}));
     if (row == tuning.end()) continue;
     if (n->attributes.has("strassen"))
-      n->attributes.set("strassen", row->second == kStrassen ? kTunedStrassen : 0);
+      n->attributes.set("strassen", row->second == kStrassen        ? kTunedStrassen
+                                    : row->second == kStrassenTwice ? kTunedStrassenTwice
+                                                                    : 0);
     const auto tile = std::find(std::begin(kTiles), std::end(kTiles), row->second);
     if (n->attributes.has("winograd"))
       n->attributes.set("winograd_tile",

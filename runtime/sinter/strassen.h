@@ -20,7 +20,7 @@
 
 namespace sinter::SINTER_ISA {
 
-// One of the seven products, in the order in which the weights are packed: W11, W21, T2, T3, -T4, T1, W22.
+// One of the seven products, in the order in which the weights are packed: W11, W21, T1, T2, W22, T3, -T4.
 struct StrassenStep {
   int from, plus;    // sums that the product starts from: kept ones, -1: none
   int keep;          // where its sums are kept, -1: nowhere
@@ -28,12 +28,12 @@ struct StrassenStep {
 };
 constexpr StrassenStep kStrassenSteps[7] = {
     {-1, -1, 0, -1, -1},  // X11 W11
-    {0, -1, -1, 0, -1},   // C11 = ... + X12 W21
-    {0, -1, 1, -1, -1},   // U2 = X11 W11 + S2 T2
-    {1, -1, 2, -1, -1},   // U3 = U2 + S3 T3
-    {2, -1, -1, 2, -1},   // C21 = U3 - X22 T4
-    {-1, -1, 0, 3, 2},    // P5 = S1 T1, C22 = P5 + U3
-    {0, 1, -1, 1, -1},    // C12 = P5 + U2 + S4 W22
+    {0, -1, -1, 0, -1},   // C11 = X11 W11 + X12 W21
+    {-1, -1, 1, -1, -1},  // P5 = S1 T1
+    {0, -1, 0, -1, -1},   // U2 = X11 W11 + S2 T2
+    {0, 1, -1, 1, -1},    // C12 = U2 + P5 + S4 W22
+    {0, -1, 0, 3, 1},     // U3 = U2 + S3 T3, C22 = U3 + P5
+    {0, -1, -1, 2, -1},   // C21 = U3 - X22 T4
 };
 
 // The sums S1 to S4 of x's quarters: `rows` rows from x and from `below`, each of two halves of `half`
@@ -67,6 +67,72 @@ constexpr StrassenStep kStrassenSteps[7] = {
   }
 }
 
+// The left factor of one of the seven products, quarter by quarter: x of each, `apart` floats from the upper
+// ones to the lower.
+struct StrassenFactor {
+  const float* x;
+  std::ptrdiff_t apart;
+};
+
+// The left factor of product Q of the quarters of x, each of which has four again: two above, `quarter`
+// floats each, and two `apart` floats behind them. Its own sums S1, S2, S3, S4 go side by side to `sums`. A
+// factor that is a sum goes to the rows of `to`, the upper half's quarters and then the lower half's; it is
+// made from what product Q - 1 left there. Rows are `pitch` floats apart everywhere.
+template <int Q>
+[[gnu::noinline, maybe_unused]] static StrassenFactor strassen_left(const float* const* x,
+                                                                    std::ptrdiff_t apart, std::int64_t rows,
+                                                                    std::int64_t quarter, std::int64_t pitch,
+                                                                    float* to, float* sums) {
+  constexpr bool kSum = Q >= 2 && Q <= 5;
+  const int rest = static_cast<int>(quarter % kLanes);
+  for (std::int64_t i = 0; i < rows; i++) {
+    const auto block = [&](std::int64_t k, int lanes) __attribute__((always_inline)) {
+      f32v f[4];
+      SINTER_UNROLL
+      for (int b = 0; b < 4; b++) {
+        const std::ptrdiff_t at = i * pitch + k + b % 2 * quarter + b / 2 * apart;
+        float* const own = to + i * pitch + k + b * quarter;
+        if constexpr (Q == 0) f[b] = load_lanes(x[0] + at, lanes);
+        if constexpr (Q == 1) f[b] = load_lanes(x[1] + at, lanes);
+        if constexpr (Q == 2) f[b] = add(load_lanes(x[2] + at, lanes), load_lanes(x[3] + at, lanes));
+        if constexpr (Q == 3) f[b] = sub(load_lanes(own, lanes), load_lanes(x[0] + at, lanes));
+        if constexpr (Q == 4) f[b] = sub(load_lanes(x[1] + at, lanes), load_lanes(own, lanes));
+        if constexpr (Q == 5) f[b] = sub(load_lanes(x[0] + at, lanes), load_lanes(x[2] + at, lanes));
+        if constexpr (Q == 6) f[b] = load_lanes(x[3] + at, lanes);
+        if constexpr (kSum) store_lanes(own, f[b], lanes);
+      }
+      float* const s = sums + i * pitch + k;
+      const f32v s1 = add(f[2], f[3]), s2 = sub(s1, f[0]);
+      store_lanes(s, s1, lanes);
+      store_lanes(s + quarter, s2, lanes);
+      store_lanes(s + 2 * quarter, sub(f[1], s2), lanes);
+      store_lanes(s + 3 * quarter, sub(f[0], f[2]), lanes);
+    };
+    std::int64_t k = 0;
+    for (; k + kLanes <= quarter; k += kLanes) block(k, kLanes);
+    if (rest > 0) block(k, rest);
+  }
+  if (kSum) return {to, 2 * quarter};
+  return {x[Q == 0 ? 0 : Q == 1 ? 1 : 3], apart};
+}
+using StrassenLeft = StrassenFactor(const float* const*, std::ptrdiff_t, std::int64_t, std::int64_t,
+                                    std::int64_t, float*, float*);
+constexpr StrassenLeft* kStrassenLeft[7] = {strassen_left<0>, strassen_left<1>, strassen_left<2>,
+                                            strassen_left<3>, strassen_left<4>, strassen_left<5>,
+                                            strassen_left<6>};
+
+// sum += the sums that are kept under a number, -1: nothing.
+template <int OB, int T>
+SINTER_INLINE void strassen_add(Tile<OB, T>& sum, const float* kept, std::ptrdiff_t plane, int number) {
+  if (number < 0) return;
+  const float* const from = kept + number * plane;
+  SINTER_UNROLL
+  for (int t = 0; t < T; t++) {
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++) sum.a[t][o] = add(sum.a[t][o], load(from + (t * OB + o) * kLanes));
+  }
+}
+
 // What a tile's product starts from: the sums that earlier ones kept. Kept tiles [T][OB][kLanes] lie `plane`
 // floats apart, one for each number that a step may name.
 template <int OB, int T>
@@ -82,13 +148,7 @@ SINTER_INLINE void strassen_start(Tile<OB, T>& sum, const float* kept, std::ptrd
     SINTER_UNROLL
     for (int o = 0; o < OB; o++) sum.a[t][o] = load(from + (t * OB + o) * kLanes);
   }
-  if (step.plus < 0) return;
-  const float* const plus = kept + step.plus * plane;
-  SINTER_UNROLL
-  for (int t = 0; t < T; t++) {
-    SINTER_UNROLL
-    for (int o = 0; o < OB; o++) sum.a[t][o] = add(sum.a[t][o], load(plus + (t * OB + o) * kLanes));
-  }
+  strassen_add(sum, kept, plane, step.plus);
 }
 
 // Keeps the sums of a product, and makes them those of the quarter of C that it ends.
@@ -103,12 +163,35 @@ SINTER_INLINE void strassen_keep(Tile<OB, T>& sum, float* kept, std::ptrdiff_t p
       for (int o = 0; o < OB; o++) store(to + (t * OB + o) * kLanes, sum.a[t][o]);
     }
   }
-  if (step.with < 0) return;
-  const float* const with = kept + step.with * plane;
+  strassen_add(sum, kept, plane, step.with);
+}
+
+// Rows of a tile that lie in the result: the first one may lie elsewhere, as another part of the result has
+// its place. The last vector has Last lanes.
+struct StrassenRows {
+  float *head, *rows;
+  std::ptrdiff_t pitch;
+};
+SINTER_INLINE float* strassen_row(const StrassenRows& r, int t) {
+  return t == 0 ? r.head : r.rows + t * r.pitch;
+}
+template <int Last, int OB, int T>
+SINTER_INLINE void strassen_add(Tile<OB, T>& sum, const StrassenRows& kept) {
   SINTER_UNROLL
   for (int t = 0; t < T; t++) {
     SINTER_UNROLL
-    for (int o = 0; o < OB; o++) sum.a[t][o] = add(sum.a[t][o], load(with + (t * OB + o) * kLanes));
+    for (int o = 0; o < OB; o++)
+      sum.a[t][o] =
+          add(sum.a[t][o], load_lanes(strassen_row(kept, t) + o * kLanes, o == OB - 1 ? Last : kLanes));
+  }
+}
+template <int Last, int OB, int T>
+SINTER_INLINE void strassen_keep(const Tile<OB, T>& sum, const StrassenRows& kept) {
+  SINTER_UNROLL
+  for (int t = 0; t < T; t++) {
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++)
+      store_lanes(strassen_row(kept, t) + o * kLanes, sum.a[t][o], o == OB - 1 ? Last : kLanes);
   }
 }
 

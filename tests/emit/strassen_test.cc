@@ -32,6 +32,18 @@ const Case kCases[] = {
     {"Conv", {Dim(2), Dim(7), Dim(7), Dim(320)}, 640, false, false, 100000},  // pictures as one long column
 };
 
+// Of two levels: rows that leave 0 to 3 over in four parts, tails of lanes, pieces of different sizes.
+const Case kTwice[] = {
+    {"MatMul", {Dim(64), Dim(256)}, 320, false, false, 0},
+    {"MatMul", {Dim(3), Dim(33), Dim(300)}, 260, false, false, 0},  // 99 rows
+    {"MatMul", {Dim(197), Dim(192)}, 576, false, false, 50000},
+    {"Gemm", {Dim(101), Dim(252)}, 1000, true, true, 60000},
+    {"Gemm", {Dim(82), Dim(512)}, 132, false, true, 60000},
+    {"Gemm", {Dim(5), Dim(64)}, 64, false, false, 0},
+    {"Conv", {Dim(1), Dim(13), Dim(13), Dim(240)}, 252, false, true, 0},
+    {"Conv", {Dim(2), Dim(7), Dim(7), Dim(320)}, 640, false, false, 70000},
+};
+
 Node* add(Sheet& s, const Case& c, unsigned seed) {
   const int64_t k = c.x.back().value();
   const bool conv = std::string_view(c.op) == "Conv";
@@ -56,14 +68,22 @@ void add_epilogue(Sheet& s) {
              {floats(y), floats({y.back()})});
 }
 
-void run(const char* name, const BuildOptions& options = {}) {
+template <size_t N>
+void run_cases(const Case (&cases)[N], int levels, const char* name, const BuildOptions& options) {
   const Target& t = target(name);
   GeneratedBatch batch;
   Sheet s;
   unsigned i = 0;
-  for (const Case& c : kCases) {
-    const Node* n = add(s, c, i);
+  for (const Case& c : cases) {
+    Node* n = add(s, c, i);
+    if (levels == 2) n->attributes.set("strassen", kTunedStrassenTwice);
     const Kernel* k = find_kernel(*n, t);
+    const auto choice = choose_strassen(*n, t);
+    ASSERT_TRUE(choice);
+    EXPECT_EQ(choice->levels, levels) << name << ", case " << i;
+    if (levels == 2 && c.bytes > 0) {
+      EXPECT_GT(choice->pieces, 1) << name << ", case " << i;
+    }
     ASSERT_TRUE(k);
     EXPECT_EQ(std::string(k->name), "gemm_strassen") << name << ", case " << i;
     if (i % 2 == 0) add_epilogue(s);
@@ -71,6 +91,11 @@ void run(const char* name, const BuildOptions& options = {}) {
   }
   s.into(batch, "strassen", {{}}, {1e-4, 3e-4});
   expect_good(batch.run(t, options), name);
+}
+
+void run(const char* name, const BuildOptions& options = {}) {
+  run_cases(kCases, 1, name, options);
+  run_cases(kTwice, 2, name, options);
 }
 
 TEST(Strassen, Avx512) { run("avx512", {.flags = "-O2"}); }
@@ -86,14 +111,35 @@ TEST(Strassen, Threads) { run("host", {.threads = 3}); }
 
 // Its error is some times that of the plain sum, and below what a layer may have.
 TEST(Strassen, ErrorIsSmall) {
-  for (const Case& c : kCases) {
+  for (const Case& c : kTwice) {
     Sheet s;
     const auto p = row_product(*add(s, c, 5));
     ASSERT_TRUE(p);
-    const double e = strassen_error(*p);
-    EXPECT_GT(e, 0);
-    EXPECT_LT(e, 5e-6);
+    const double one = strassen_error(*p, 1), two = strassen_error(*p, 2);
+    EXPECT_GT(one, 0);
+    EXPECT_LT(one, 5e-6);
+    EXPECT_GT(two, one);
+    EXPECT_LT(two, 1e-5);
   }
+}
+
+TEST(Strassen, TwoLevelsOnlyWhereFaster) {
+  Sheet s;
+  const auto levels = [&](const Case& c, const char* name, int64_t most) {
+    Node* n = add(s, c, 1);
+    n->attributes.set("strassen", int64_t{1});
+    n->attributes.set("strassen_levels", most);
+    const auto choice = choose_strassen(*n, target(name));
+    return choice ? choice->levels : 0;
+  };
+  Case large = kTwice[2], odd = kTwice[2];
+  large.bytes = odd.bytes = 0;
+  odd.n = 574;
+  EXPECT_EQ(levels(large, "avx512", 2), 2);
+  EXPECT_EQ(levels(large, "avx512", 1), 1);
+  EXPECT_EQ(levels(large, "cortex-a72", 2), 1) << "does not ask ahead";
+  EXPECT_EQ(levels(large, "cortex-a53", 2), 0) << "in order";
+  EXPECT_EQ(levels(odd, "avx512", 2), 1) << "n is no multiple of four";
 }
 
 TEST(Strassen, OnlyWhereAllowedAndFaster) {
