@@ -1,5 +1,6 @@
-// Products with constant weights by Strassen's seven products of quarters (runtime/sinter/strassen.h):
-// MatMul, Gemm and pointwise convolutions whose rows, inner extent and columns are large enough.
+// Products with constant weights by Strassen's seven products of quarters, or 49 of sixteenths
+// (runtime/sinter/strassen.h): MatMul, Gemm and pointwise convolutions whose rows, inner extent and columns
+// are large enough.
 //
 // The rows are cut into groups; of each, the sums over its quarters go to scratch that stays in the
 // second-level cache. Then for each panel of the columns' first half the seven products run one after the
@@ -101,7 +102,7 @@ class Writer {
     w_.out.line("const float* const quarters[4] = {{upper, upper + {0}, lower, lower + {0}}};", k / 2);
     w_.out.line("for (int a = 0; a < 7; ++a) {{");
     w_.out.line("const StrassenStep whole = kStrassenSteps[a];");
-    w_.out.line("const StrassenFactor left = kStrassenLeft[a](quarters, {}, rows, {}, {}, {}, {});",
+    w_.out.line("const StrassenFactor left = strassen_left(a, quarters, {}, rows, {}, {}, {}, {});",
                 (c.height - c.quarter) * k, k / 4, k, first, second);
     w_.out.line("// the left factors, in the order of the steps");
     w_.out.line(

@@ -115,11 +115,19 @@ template <int Q>
   if (kSum) return {to, 2 * quarter};
   return {x[Q == 0 ? 0 : Q == 1 ? 1 : 3], apart};
 }
-using StrassenLeft = StrassenFactor(const float* const*, std::ptrdiff_t, std::int64_t, std::int64_t,
-                                    std::int64_t, float*, float*);
-constexpr StrassenLeft* kStrassenLeft[7] = {strassen_left<0>, strassen_left<1>, strassen_left<2>,
-                                            strassen_left<3>, strassen_left<4>, strassen_left<5>,
-                                            strassen_left<6>};
+SINTER_INLINE StrassenFactor strassen_left(int q, const float* const* x, std::ptrdiff_t apart,
+                                           std::int64_t rows, std::int64_t quarter, std::int64_t pitch,
+                                           float* to, float* sums) {
+  switch (q) {
+    case 0: return strassen_left<0>(x, apart, rows, quarter, pitch, to, sums);
+    case 1: return strassen_left<1>(x, apart, rows, quarter, pitch, to, sums);
+    case 2: return strassen_left<2>(x, apart, rows, quarter, pitch, to, sums);
+    case 3: return strassen_left<3>(x, apart, rows, quarter, pitch, to, sums);
+    case 4: return strassen_left<4>(x, apart, rows, quarter, pitch, to, sums);
+    case 5: return strassen_left<5>(x, apart, rows, quarter, pitch, to, sums);
+    default: return strassen_left<6>(x, apart, rows, quarter, pitch, to, sums);
+  }
+}
 
 // sum += the sums that are kept under a number, -1: nothing.
 template <int OB, int T>
