@@ -23,7 +23,7 @@ SINTER_INLINE f32v hsum_four(f32v a, f32v b, f32v c, f32v d) {
   return add(s, swap_lanes<4>(s));
 }
 
-// exp2_nonpos (math.h; 3 ULP) in fewer multiply-adds, as these are what products keep busy: 2^x = 2^(whole
+// exp2_nonpos (math.h) to 2 ULP in fewer multiply-adds, as these are what products keep busy: 2^x = 2^(whole
 // 32nds) * 2^r, the first from a table whose place is in the low bits of x + kShift32, rounded down.
 constexpr float kShift32 = 393216.0f;  // 1.5 * 2^18
 struct Exp2Table {

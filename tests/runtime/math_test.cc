@@ -4,6 +4,9 @@
 // clang-format off
 #include "simd_isa.h"  // first: it chooses the instruction set
 #include "sinter/math.h"
+#if defined(SINTER_ISA_AVX512)
+#include "sinter/attention_beside.h"
+#endif
 // clang-format on
 
 namespace isa = sinter::SINTER_ISA;
@@ -146,6 +149,26 @@ TEST(Math, LaneByLane) {
   CHECK_MATH("pow", isa::pow(x, isa::splat<decltype(x)>(1.7f)), std::pow(x, static_cast<double>(1.7f)), -kInf,
              kInf, 1);
 }
+
+#if defined(SINTER_ISA_AVX512)
+// What attention_beside.h has in place of exp2_nonpos; of vectors only.
+f32v exp2_by_table(f32v x) { return isa::detail::exp2_by_table(x, &isa::detail::kExp2Table); }
+float exp2_by_table(float x) {
+  float lanes[kLanes];
+  isa::store(lanes, exp2_by_table(isa::splat(x)));
+  return lanes[0];
+}
+TEST(Math, Exp2ByTable) {
+  CHECK_MATH("exp2_by_table", exp2_by_table(x), std::exp2(x), -126.0f, 0.0f, 2);
+  CHECK_MATH("below -126", exp2_by_table(x), std::exp2(x), -kInf, -126.0f, 2, kSmallestNormal);
+  EXPECT_EQ(exp2_by_table(-kInf), 0.0f);
+  EXPECT_EQ(exp2_by_table(-200.0f), 0.0f);
+  for (int whole = 0; whole <= 126; whole++) {
+    EXPECT_EQ(exp2_by_table(static_cast<float>(-whole)), std::ldexp(1.0f, -whole)) << -whole;
+  }
+  EXPECT_EQ(exp2_by_table(-0.0f), 1.0f);
+}
+#endif
 
 struct Special {
   const char* name;
