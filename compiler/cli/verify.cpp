@@ -295,6 +295,7 @@ bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInp
     }
     execute_program(tc, program, arguments, true);
     std::vector<Tensor> got;
+    got.reserve(outs.size());
     for (const fs::path& p : outs) got.push_back(read_tensor_pb(p));
     const bool layers = check_layers(c, read_trace(folder.path() / "trace"), reference, o);
     const bool outputs = check_outputs(*c.imported, got, results, "the model's meaning", o);
