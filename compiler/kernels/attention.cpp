@@ -300,9 +300,10 @@ void Writer::tile_beside() {
   w_.out.line("WaitingRows<{}> waiting{{{}, {}}};", largest_tile_, both, block_);
   w_.out.line("constexpr std::int64_t from = 0;");
   w_.out.line("const std::int64_t n = keys;");
+  // Not inlined: the general registers that the tiles need would not suffice for its loops beside theirs.
   w_.out.line(
       "const auto values_of = [&](auto rows, std::int64_t i, const float* weights, const float* sums) "
-      "__attribute__((always_inline)) {{");
+      "__attribute__((noinline)) {{");
   w_.out.line("constexpr int kRows = rows.value;");
   w_.out.line("SoftmaxRow state[kRows];");
   for_rows("state[t].sum = sums[t];");

@@ -185,7 +185,8 @@ SINTER_INLINE f32v above_32nd(f32v x) {
   return (f32v)_mm512_maskz_reduce_ps(0xffff, ps(x), 5 << 4 | _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
 }
 SINTER_INLINE f32v add_down(f32v x, f32v y) {
-  return (f32v)_mm512_maskz_add_round_ps(0xffff, ps(x), ps(y), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  const __mmask16 every = first_lanes(16);
+  return (f32v)_mm512_maskz_add_round_ps(every, ps(x), ps(y), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
 }
 SINTER_INLINE f32v look_up(const float (&table)[32], i32v i) {
   return (f32v)_mm512_permutex2var_ps(ps(load(table)), si(i), ps(load(table + 16)));
