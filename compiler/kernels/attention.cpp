@@ -192,9 +192,9 @@ bool Writer::scales_k() const {
 }
 
 // Whether tiles overlap: with whole rows of scores at hand and enough of them, wide tiles, and heads that
-// no two threads share.
+// no two threads would share. How many threads there are does not matter: bits depend on it.
 void Writer::cut_beside() {
-  const bool shared_head = w_.threads > 1 && f_.batch.is(1) && f_.kv_heads.is(1);
+  const bool shared_head = f_.batch.is(1) && f_.kv_heads.is(1);
   beside_ = w_.target.isa == std::string_view("avx512") && single_block_ && !shared_head &&
             masking_ != Masking::kRows && keys_.vectors >= 3 && f_.head.value() >= 8 &&
             f_.q_length.is_static() && f_.q_length.value() > rows_;

@@ -1,7 +1,12 @@
 // Layers cut into parts: the same bits with a pool and without, for any number of threads.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <sstream>
+
+#include "emit/bundle.h"
 #include "emit/sheet.h"
+#include "plan/plan.h"
 
 namespace sinter {
 namespace {
@@ -84,6 +89,37 @@ void run(const char* name, int threads, BuildOptions options = {}) {
   add_others(batch);
   options.threads = threads;
   expect_good(batch.run(target(name), options), name);
+}
+
+// The headers that the code of an attention includes, but those of pools.
+std::set<std::string> attention_headers(int64_t heads, int threads) {
+  Sheet s;
+  const Arg x = floats({Dim(1), Dim(heads), Dim(96), Dim(64)});
+  s.add("Attention", {x, x, x});
+  separate_outputs(s.graph());
+  WeightStore store;
+  BundleOptions o;
+  o.name = "net";
+  o.model_file = o.command = "test.onnx";
+  o.model_hash = std::string(64, '0');
+  o.threads = threads;
+  const Target& t = *find_target("avx512");
+  const Plan plan = make_plan(s.graph(), t, store, {}, threads);
+  std::istringstream code(make_bundle(s.graph(), plan, t, store, o).at("net.cpp"));
+  std::set<std::string> headers;
+  for (std::string line; std::getline(code, line);)
+    if (line.rfind("#include \"sinter/", 0) == 0) headers.insert(line);
+  headers.erase("#include \"sinter/pool.h\"");
+  headers.erase("#include \"sinter/parts.h\"");
+  return headers;
+}
+
+// Which words a layer computes with decides its bits, so it must not depend on the threads.
+TEST(Threads, ComputeWithTheSameWords) {
+  for (const int64_t heads : {1, 3})
+    for (const int threads : {2, 5})
+      EXPECT_EQ(attention_headers(heads, 1), attention_headers(heads, threads)) << heads << " heads";
+  EXPECT_TRUE(attention_headers(3, 2).count("#include \"sinter/attention_beside.h\""));
 }
 
 TEST(Threads, Two) { run("host", 2, {.flags = "-O2"}); }
