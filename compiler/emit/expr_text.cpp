@@ -223,7 +223,7 @@ struct Writer {
   }
 
   std::string word(const Expr& e) const {
-    const std::string name = e.fn->name;
+    std::string name = e.fn->name;
     if (mode == TextMode::kScalar) return "sinter::" + name;
     if (name == "min") return "min_nan";
     if (name == "max") return "max_nan";
@@ -257,7 +257,7 @@ struct Writer {
       case Expr::Kind::kCall: break;
     }
     if (mode != TextMode::kScalar) {
-      const std::string special = lane_call(e);
+      std::string special = lane_call(e);
       if (!special.empty()) return special;
     }
     std::string s = word(e) + "(";
@@ -271,7 +271,7 @@ struct Writer {
       return fmt::format("quantized<{}>({}, {{{}, {}, {}, {}, {}}})", cpp_name(e.dtype), text(*x.args[0]),
                          float_literal(q->scale), float_literal(q->inverse), float_literal(q->zero),
                          float_literal(q->low), float_literal(q->high));
-    const std::string v = text(x);
+    std::string v = text(x);
     if (x.kind == Expr::Kind::kAccumulator) return "to_float(" + v + ")";
     if (bounded_integer(e)) return v;
     return x.dtype == DType::kF32 ? fmt::format("saturated<{}>({})", cpp_name(e.dtype), v) : v;

@@ -34,7 +34,8 @@ double plain_cycles(const RowProduct& p, const Target& t) {
 double strassen_cycles(const RowProduct& p, const Target& t, const StrassenChoice& c) {
   const Machine m = machine_of(t);
   const int side = 1 << c.levels;
-  const double k = static_cast<double>(p.k / side), n = static_cast<double>(p.n / side), lanes = t.lanes;
+  const int64_t depth = p.k / side, columns = p.n / side;
+  const double k = static_cast<double>(depth), n = static_cast<double>(columns), lanes = t.lanes;
   const int64_t repeats = c.levels == 1 ? c.groups : 1;
   const double rows = static_cast<double>(repeats * (c.levels == 1 ? c.height : c.quarter));
   const double products = c.levels == 1 ? 7 : 49;
