@@ -144,8 +144,20 @@ std::optional<StrassenChoice> choose_strassen(const Node& n, const Target& t) {
 
 namespace {
 
-// Matrices of blocks, row by row; 2^levels of them a side.
-using Blocks = std::vector<double>;
+// Matrices of blocks, row by row; 2^levels of them a side. In place: there is one for each element of a
+// block.
+class Blocks {
+ public:
+  explicit Blocks(size_t size = 0) : size_(size) {}
+  size_t size() const { return size_; }
+  double operator[](size_t i) const { return at_[i]; }
+  double& operator[](size_t i) { return at_[i]; }
+  void push_back(double v) { at_[size_++] = v; }
+
+ private:
+  size_t size_;
+  std::array<double, 16> at_{};
+};
 
 std::array<Blocks, 4> quarters_of(const Blocks& b) {
   const size_t side = b.size() == 16 ? 4 : 2, half = side / 2;
@@ -184,7 +196,11 @@ void left_factors(const Blocks& x, std::vector<double>& out) {
 
 // The blocks of the result, from the products [first, first + count).
 Blocks results_of(const float* products, size_t count) {
-  if (count == 1) return {static_cast<double>(*products)};
+  if (count == 1) {
+    Blocks one;
+    one.push_back(static_cast<double>(*products));
+    return one;
+  }
   std::array<Blocks, 7> p;
   for (size_t i = 0; i < 7; ++i) p[i] = results_of(products + i * (count / 7), count / 7);
   const auto add = [](const Blocks& a, const Blocks& b) { return sum_of(a, 1, b, true); };
