@@ -168,186 +168,292 @@ void ask_for_next_row(LayerWriter& w, const Rows& rows, const Geometry& g, const
              rows.planar_offset("ci", rows.position("ox")));
 }
 
-void emit(LayerWriter& w) {
-  const Node& n = w.node;
-  const int lanes = w.target.lanes;
-  Geometry g = geometry_of(n);
-  w.summary(describe(g, n));
-  w.flops(product(n.outputs[0]->type.shape) * Dim(2 * n.inputs[1]->data->size() / g.out_channels));
-  w.include("sinter/mac.h");
-  const std::string x = w.input(0);
-  Epilogue epilogue(w, n.outputs[0]->type.shape);
+class Writer {
+ public:
+  explicit Writer(LayerWriter& w)
+      : w_(w),
+        n_(w.node),
+        g_(geometry_of(n_)),
+        x_(w.input(0)),
+        epilogue_(w, n_.outputs[0]->type.shape),
+        rows_{w, window_, batch_, Dim(g_.in_channels), output_pitch(n_)} {}
 
-  // One long row where nothing distinguishes the pixels.
-  std::vector<std::string> (*index_of)(const Rows&, const std::string&, const std::string&) =
-      [](const Rows& r, const std::string& ox, const std::string& c) { return r.index(ox, c); };
-  const size_t spatial = g.window.rank();
-  Window window = g.window;
-  Dim batch = g.batch;
-  bool flat = window.is_pointwise() && epilogue.can_merge(1, spatial),
-       flat_batch = flat && epilogue.can_merge(0, spatial);
-  if (flat) {
-    window = flattened(window, batch, flat_batch);
-    if (flat_batch) batch = Dim(1);
+  void emit() {
+    w_.summary(describe(g_, n_));
+    w_.flops(product(n_.outputs[0]->type.shape) * Dim(2 * n_.inputs[1]->data->size() / g_.out_channels));
+    w_.include("sinter/mac.h");
+    flatten();
+    PaddedRows padded_rows(w_, rows_, g_);
+    if (!flat_ && padded_rows.wanted()) padded_rows_ = &padded_rows;
+    interior_ = padded_rows_ ? rows_.out_width() : rows_.interior_end() - rows_.interior_begin();
+    panels_ = panels_of(w_.target, g_.group_out, interior_.is_static() ? interior_.value() : 64);
+    tile_pixels_ = w_.target.tile(panels_.vectors);
+    store_weights();
+    y_ = w_.output(0);
+    open_parts();
+    if (padded_rows_) padded_rows_->declare();
+    if (g_.groups > 1) w_.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", g_.groups);
+    if (panels_within_tiles())
+      tiles_of_panels();
+    else
+      panels_of_tiles();
+    if (g_.groups > 1) w_.out.line("}}");
+    w_.close_parts();
   }
-  Rows rows{w, window, batch, Dim(g.in_channels), output_pitch(n)};
+
+ private:
+  // One long row where nothing distinguishes the pixels.
+  void flatten() {
+    const size_t spatial = g_.window.rank();
+    window_ = g_.window;
+    batch_ = g_.batch;
+    flat_ = window_.is_pointwise() && epilogue_.can_merge(1, spatial);
+    flat_batch_ = flat_ && epilogue_.can_merge(0, spatial);
+    if (flat_) window_ = flattened(window_, batch_, flat_batch_);
+    if (flat_batch_) batch_ = Dim(1);
+    rows_.batch = batch_;
+  }
+
   // In the flattened case the pixel number takes the place of the last spatial axis; the others are 0.
-  auto index = [&](const std::string& ox, const std::string& c) {
-    if (!flat) return index_of(rows, ox, c);
+  std::vector<std::string> index(const std::string& ox, const std::string& c) const {
+    if (!flat_) return rows_.index(ox, c);
+    const size_t spatial = g_.window.rank();
     std::vector<std::string> i(spatial + 2, "0");
-    if (!flat_batch && !batch.is(1)) i[0] = "n";
+    if (!flat_batch_ && !batch_.is(1)) i[0] = "n";
     i[spatial] = ox;
     i[spatial + 1] = c;
     return i;
-  };
-
-  PaddedRows padded_rows(w, rows, g);
-  const bool is_padded = !flat && padded_rows.wanted();
-  const Dim interior = is_padded ? rows.out_width() : rows.interior_end() - rows.interior_begin();
-  const Panels panels = panels_of(w.target, g.group_out, interior.is_static() ? interior.value() : 64);
-  const int64_t taps = n.inputs[1]->data->size() / (g.out_channels * g.group_in), k_count = taps * g.group_in;
-  const int64_t padded = (panels.full * panels.vectors + panels.rest) * lanes;
-  PanelWeights weights(w, panels, k_count);
-  pack_weights(n, g, weights);
-  weights.store("w", fmt::format("[{} channels][{} taps][{}], in panels of {}", g.out_channels, taps,
-                                 g.group_in, panels.vectors * lanes));
-  const bool has_bias = n.anchor_inputs > 2 && n.inputs[2];
-  const std::string bias =
-      has_bias ? w.weights("bias", pack_bias(n, g, padded), fmt::format("[{}]", g.out_channels)) : "";
-  const std::string y = w.output(0);
-
-  const std::optional<LayerWriter::Strip> strip = w.strip();
-  if (strip) {
-    const std::string columns = flat ? w.dim(g.window.out.back()) : "";  // rows as pixels of the one long row
-    auto number = [&](const std::string& row) { return flat && !row.empty() ? row + " * " + columns : row; };
-    rows.turns = {number(strip->first), number(strip->end)};
-    rows.x_base = number(strip->x_base);
-    rows.y_base = number(strip->y_base);
   }
+
+  void store_weights() {
+    taps_ = n_.inputs[1]->data->size() / (g_.out_channels * g_.group_in);
+    k_count_ = taps_ * g_.group_in;
+    padded_ = (panels_.full * panels_.vectors + panels_.rest) * w_.target.lanes;
+    weights_.emplace(w_, panels_, k_count_);
+    pack_weights(n_, g_, *weights_);
+    weights_->store("w", fmt::format("[{} channels][{} taps][{}], in panels of {}", g_.out_channels, taps_,
+                                     g_.group_in, panels_.vectors * w_.target.lanes));
+    if (n_.anchor_inputs > 2 && n_.inputs[2])
+      bias_ = w_.weights("bias", pack_bias(n_, g_, padded_), fmt::format("[{}]", g_.out_channels));
+  }
+
   // Parts are rows; where all pixels are one row, some of its tiles; where these are few, panels.
-  const int tile_pixels = w.target.tile(panels.vectors);
-  const bool one_row = rows.outermost().is(1),
-             by_tiles = one_row && flat && interior.hi() >= 2 * w.threads * tile_pixels;
-  const bool by_panels = one_row && !by_tiles && g.groups == 1 && panels.full > 0;
-  const LayerWriter::Turns turns = w.open_parts(w.threads == 1 ? "1"
-                                                : by_tiles     ? w.dim(tile_count(interior, tile_pixels))
-                                                : by_panels    ? std::to_string(panel_count(panels))
-                                                               : w.dim(rows.outermost()));
-  const bool in_parts = turns.first != "0";
-  if (in_parts && !one_row) rows.turns = turns;
-  if (is_padded) padded_rows.declare();
-  Dim tiles = tile_count(interior, tile_pixels);
-  for (size_t a = 0; !flat && a + 1 < spatial; ++a) tiles = tiles * window.out[a];
-  const bool asks_ahead = !strip && !g.planar && tiles.hi() != Interval::kUnbounded;
-  if (g.groups > 1) w.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", g.groups);
-  w.out.line(
-      "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights");
-  w.out.line(
-      "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
-      "__attribute__((always_inline)) {{");
-  w.out.line("constexpr int kVectors = vectors.value;");
-  weights.declare_row(asks_ahead ? tiles.hi() : 0, k_count);
-  Rows(rows).open();
-  if (is_padded) padded_rows.fill(x);
-  // The sums of T pixels from ox, taps first..end of the row, are made and stored.
-  const bool whole_run = g.groups == 1 && rows.dilation() == 1;
-  auto tile = [&](const std::string& name, const std::string& parameters, const std::string& first,
-                  const std::string& end, bool edge) {
-    w.out.line(
+  void open_parts() {
+    strip_ = w_.strip();
+    if (strip_) {
+      // Rows as pixels of the one long row.
+      const std::string columns = flat_ ? w_.dim(g_.window.out.back()) : "";
+      auto number = [&](const std::string& row) {
+        return flat_ && !row.empty() ? row + " * " + columns : row;
+      };
+      rows_.turns = {number(strip_->first), number(strip_->end)};
+      rows_.x_base = number(strip_->x_base);
+      rows_.y_base = number(strip_->y_base);
+    }
+    const bool one_row = rows_.outermost().is(1);
+    by_tiles_ = one_row && flat_ && interior_.hi() >= 2 * w_.threads * tile_pixels_;
+    by_panels_ = one_row && !by_tiles_ && g_.groups == 1 && panels_.full > 0;
+    turns_ = w_.open_parts(w_.threads == 1 ? "1"
+                           : by_tiles_     ? w_.dim(tile_count(interior_, tile_pixels_))
+                           : by_panels_    ? std::to_string(panel_count(panels_))
+                                           : w_.dim(rows_.outermost()));
+    if (in_parts() && !one_row) rows_.turns = turns_;
+  }
+  bool in_parts() const { return turns_.first != "0"; }
+
+  // Whether each tile's pixels are finished before the next ones': where all weights stay in the first-level
+  // cache beside a tile's rows. Sums are so short then that the stores would take the time: a panel's are a
+  // line of each pixel, which is not in that cache; all panels' of a tile are one run.
+  bool panels_within_tiles() const {
+    if (!flat_ || g_.groups > 1 || g_.planar || panel_count(panels_) < 2 || !weights_->in_place())
+      return false;
+    if (in_parts() && !by_tiles_) return false;
+    const int64_t floats = k_count_ * padded_ + tile_pixels_ * (k_count_ + padded_);
+    return floats * static_cast<int64_t>(sizeof(float)) <= machine_of(w_.target).l1;
+  }
+
+  void tiles_of_panels() {
+    Rows(rows_).open();
+    w_.out.line("const auto tile = [&](auto pixels, std::int64_t ox) __attribute__((always_inline)) {{");
+    w_.out.line("constexpr int kPixels = pixels.value;");
+    open_panel();
+    weights_->declare_row();
+    tile_body("0", std::to_string(rows_.kernel()), false);
+    w_.out.put("};");
+    weights_->emit();
+    w_.out.put("};");
+    tile_calls();
+    Rows(rows_).close();
+  }
+
+  void panels_of_tiles() {
+    Dim tiles = tile_count(interior_, tile_pixels_);
+    for (size_t a = 0; !flat_ && a + 1 < g_.window.rank(); ++a) tiles = tiles * window_.out[a];
+    const bool asks_ahead = !strip_ && !g_.planar && tiles.hi() != Interval::kUnbounded;
+    open_panel();
+    weights_->declare_row(asks_ahead ? tiles.hi() : 0, k_count_);
+    Rows(rows_).open();
+    if (padded_rows_) padded_rows_->fill(x_);
+    open_tile("tile", "");
+    tile_body("0", std::to_string(rows_.kernel()), false);
+    w_.out.put("};");
+    if (has_edges()) {
+      open_tile("edge", ", std::int64_t first, std::int64_t end");
+      tile_body("first", "end", true);
+      w_.out.put("};");
+    }
+    tile_calls();
+    Rows(rows_).close();
+    w_.out.put("};");
+    weights_->emit(g_.groups > 1 ? "g" : "", in_parts() && by_panels_ ? turns_ : LayerWriter::Turns{"0", ""});
+  }
+
+  void open_panel() {
+    w_.out.line(
+        "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their "
+        "weights");
+    w_.out.line(
+        "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
+        "__attribute__((always_inline)) {{");
+    w_.out.line("constexpr int kVectors = vectors.value;");
+  }
+
+  void open_tile(const std::string& name, const std::string& parameters) {
+    w_.out.line(
         "[[maybe_unused]] const auto {} = [&](auto pixels, std::int64_t ox{}) __attribute__((always_inline)) "
         "{{",
         name, parameters);
-    w.out.line("constexpr int kPixels = pixels.value;");
-    const std::string start = has_bias
-                                  ? bias + (g.groups > 1 ? fmt::format(" + g * {}", padded) : "") + " + c"
-                                  : "static_cast<const float*>(nullptr)";
-    if (edge) {
-      w.out.line("Chains<kVectors> sums;");
-      w.out.line("chains_bias(sums, {});", start);
-    } else {
-      w.out.line("Tile<kVectors, kPixels> sum;");
-      w.out.line("tile_bias(sum, {});", start);
-    }
-    // The words for a run of taps at `x`, and what is between their arguments.
-    const auto product = [&](const std::string& from, const std::string& stride, const std::string& wk,
-                             const std::string& run) {
-      if (edge)
-        w.out.line("mac_chains(sums, {}, {}, {}{});", from, wk, run, weights.row_argument());
-      else
-        w.out.line("{}(sum, {}, {}, {}, {}{});", g.planar ? "mac" : mac_word(w.target), from, stride, wk, run,
-                   weights.mac_arguments());
-    };
-    if (g.planar && !edge && machine_of(w.target).asks_ahead) ask_for_next_row(w, rows, g, x);
-    if (g.planar) w.out.line("for (std::int64_t ci = 0; ci < {}; ++ci) {{", g.in_channels);
-    rows.open_taps(w.out);
-    const std::string shift = g.groups > 1 ? fmt::format(" + g * {}", g.group_in) : "";
-    const std::string step = std::to_string(rows.stride() * g.in_channels);
-    const std::string position = rows.position("ox");
-    if (g.planar) {
-      const std::string ix = first == "0" ? position : fmt::format("{} + {}", position, first);
-      const std::string from = rows.planar_offset("ci", ix);
-      const std::string wk = fmt::format("wp + (ci * {} + {}) * ({})", taps, rows.tap(first), weights.row());
-      if (edge || rows.kernel() > 8)
-        product(fmt::format("{} + {}", x, from), std::to_string(rows.stride()), wk,
-                fmt::format("{} - {}", end, first));
-      else
-        w.out.line("mac_few<{}>(sum, {} + {}, {}, {}{});", rows.kernel(), x, from, rows.stride(), wk,
-                   weights.row_argument());
-    } else if (whole_run) {
-      const std::string ix = first == "0" ? position : fmt::format("{} + {}", position, first);
-      const std::string run = edge ? fmt::format("({} - {}) * {}", end, first, g.group_in)
-                                   : std::to_string(rows.kernel() * g.group_in);
-      product(is_padded ? padded_rows.first_tap("ox") : fmt::format("{} + {}", x, rows.input_offset(ix)),
-              step, fmt::format("wp + {} * ({} * {})", rows.tap(first), g.group_in, weights.row()), run);
-    } else {
-      w.out.line("for (std::int64_t kw = {}; kw < {}; ++kw) {{", first, end);
-      const std::string ix = fmt::format("{} + kw * {}", position, rows.dilation());
-      product(fmt::format("{} + {}{}", x, rows.input_offset(ix), shift), step,
-              fmt::format("wp + {} * ({} * {})", rows.tap("kw"), g.group_in, weights.row()),
-              std::to_string(g.group_in));
-      w.out.line("}}");
-    }
-    rows.close_taps(w.out);
-    if (g.planar) w.out.line("}}");
-    if (edge) w.out.line("const Tile<kVectors, kPixels> sum = chains_sum(sums);");
-    w.out.line("SINTER_UNROLL");
-    w.out.line("for (int t = 0; t < kPixels; ++t) {{");
-    w.out.line("SINTER_UNROLL");
-    w.out.line("for (int o = 0; o < kVectors; ++o) {{");
-    w.out.line("const int lanes = o == kVectors - 1 ? last.value : kLanes;");
-    const std::string channel =
-        (g.groups > 1 ? fmt::format("g * {} + ", g.group_out) : "") + "c + o * kLanes";
-    const std::string value = epilogue.vector("sum.a[t][o]", index("ox + t", channel), "lanes", w.out);
-    w.out.line("store_lanes({} + {} + {}, {}, lanes);", y, rows.output_offset("ox + t"), channel, value);
-    w.out.line("}}");
-    w.out.line("}}");
-    w.out.put("};");
-  };
-  const std::string width = w.dim(rows.out_width()), begin = is_padded ? "0" : w.dim(rows.interior_begin()),
-                    end = is_padded ? width : w.dim(rows.interior_end());
-  tile("tile", "", "0", std::to_string(rows.kernel()), false);
-  const bool edges = !(begin == "0" && end == width);
-  if (edges) {
-    tile("edge", ", std::int64_t first, std::int64_t end", "first", "end", true);
-    w.out.line("std::int64_t ox = 0;");
-    const std::string call =
-        fmt::format("edge(Int<1>(), ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
-    if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, call);
-    emit_tiles(w, "ox", end, interior, tile_pixels, "ox", "tile(Int<{T}>(), {x});");
-    if (end != width) w.out.line("for (; ox < {}; ++ox) {}", width, call);
-  } else if (strip && flat) {
-    emit_tile_range(w, rows.turns.first, rows.turns.end, tile_pixels, "ox", "tile(Int<{T}>(), {x});");
-  } else if (in_parts && by_tiles) {
-    emit_tile_parts(w, turns, interior, tile_pixels, "ox", "tile(Int<{T}>(), {x});");
-  } else {
-    emit_tiles(w, "0", end, interior, tile_pixels, "ox", "tile(Int<{T}>(), {x});");
+    w_.out.line("constexpr int kPixels = pixels.value;");
   }
-  Rows(rows).close();
-  w.out.put("};");
-  weights.emit(g.groups > 1 ? "g" : "", in_parts && by_panels ? turns : LayerWriter::Turns{"0", ""});
-  if (g.groups > 1) w.out.line("}}");
-  w.close_parts();
-}
+
+  // The sums of kPixels pixels from ox, taps first..end of the row, are made and stored.
+  void tile_body(const std::string& first, const std::string& end, bool edge) {
+    const std::string start = !bias_.empty()
+                                  ? bias_ + (g_.groups > 1 ? fmt::format(" + g * {}", padded_) : "") + " + c"
+                                  : "static_cast<const float*>(nullptr)";
+    w_.out.put(edge ? "Chains<kVectors> sums;" : "Tile<kVectors, kPixels> sum;");
+    w_.out.line("{}_bias({}, {});", edge ? "chains" : "tile", edge ? "sums" : "sum", start);
+    if (g_.planar && !edge && machine_of(w_.target).asks_ahead) ask_for_next_row(w_, rows_, g_, x_);
+    if (g_.planar) w_.out.line("for (std::int64_t ci = 0; ci < {}; ++ci) {{", g_.in_channels);
+    rows_.open_taps(w_.out);
+    const std::string position = rows_.position("ox"),
+                      ix = first == "0" ? position : fmt::format("{} + {}", position, first);
+    if (g_.planar)
+      planar_taps(ix, first, end, edge);
+    else if (g_.groups == 1 && rows_.dilation() == 1)
+      run_of_taps(ix, first, end, edge);
+    else
+      each_tap(position, first, end, edge);
+    rows_.close_taps(w_.out);
+    if (g_.planar) w_.out.line("}}");
+    if (edge) w_.out.line("const Tile<kVectors, kPixels> sum = chains_sum(sums);");
+    store_tile();
+  }
+
+  // The word for a run of `run` products at `from`, by the weights at wk.
+  void product_of(const std::string& from, int64_t stride, const std::string& wk, const std::string& run,
+                  bool edge) {
+    if (edge)
+      w_.out.line("mac_chains(sums, {}, {}, {}{});", from, wk, run, weights_->row_argument());
+    else
+      w_.out.line("{}(sum, {}, {}, {}, {}{});", g_.planar ? "mac" : mac_word(w_.target), from, stride, wk,
+                  run, weights_->mac_arguments());
+  }
+
+  void planar_taps(const std::string& ix, const std::string& first, const std::string& end, bool edge) {
+    const std::string from = fmt::format("{} + {}", x_, rows_.planar_offset("ci", ix)),
+                      wk =
+                          fmt::format("wp + (ci * {} + {}) * ({})", taps_, rows_.tap(first), weights_->row());
+    if (edge || rows_.kernel() > 8)
+      product_of(from, rows_.stride(), wk, fmt::format("{} - {}", end, first), edge);
+    else
+      w_.out.line("mac_few<{}>(sum, {}, {}, {}{});", rows_.kernel(), from, rows_.stride(), wk,
+                  weights_->row_argument());
+  }
+
+  // All taps of a row are one run.
+  void run_of_taps(const std::string& ix, const std::string& first, const std::string& end, bool edge) {
+    product_of(
+        padded_rows_ ? padded_rows_->first_tap("ox") : fmt::format("{} + {}", x_, rows_.input_offset(ix)),
+        rows_.stride() * g_.in_channels,
+        fmt::format("wp + {} * ({} * {})", rows_.tap(first), g_.group_in, weights_->row()),
+        edge ? fmt::format("({} - {}) * {}", end, first, g_.group_in)
+             : std::to_string(rows_.kernel() * g_.group_in),
+        edge);
+  }
+
+  void each_tap(const std::string& position, const std::string& first, const std::string& end, bool edge) {
+    w_.out.line("for (std::int64_t kw = {}; kw < {}; ++kw) {{", first, end);
+    const std::string ix = fmt::format("{} + kw * {}", position, rows_.dilation()),
+                      shift = g_.groups > 1 ? fmt::format(" + g * {}", g_.group_in) : "";
+    product_of(fmt::format("{} + {}{}", x_, rows_.input_offset(ix), shift), rows_.stride() * g_.in_channels,
+               fmt::format("wp + {} * ({} * {})", rows_.tap("kw"), g_.group_in, weights_->row()),
+               std::to_string(g_.group_in), edge);
+    w_.out.line("}}");
+  }
+
+  void store_tile() {
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int t = 0; t < kPixels; ++t) {{");
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int o = 0; o < kVectors; ++o) {{");
+    w_.out.line("const int lanes = o == kVectors - 1 ? last.value : kLanes;");
+    const std::string here = channel(" + o * kLanes"),
+                      value = epilogue_.vector("sum.a[t][o]", index("ox + t", here), "lanes", w_.out);
+    w_.out.line("store_lanes({} + {} + {}, {}, lanes);", y_, rows_.output_offset("ox + t"), here, value);
+    w_.out.line("}}");
+    w_.out.line("}}");
+  }
+
+  // The number of the panel's first channel, plus `shift`.
+  std::string channel(const char* shift) const {
+    return (g_.groups > 1 ? fmt::format("g * {} + c", g_.group_out) : "c") + shift;
+  }
+
+  std::string begin() const { return padded_rows_ ? "0" : w_.dim(rows_.interior_begin()); }
+  std::string end() const { return w_.dim(padded_rows_ ? rows_.out_width() : rows_.interior_end()); }
+  bool has_edges() const { return !(begin() == "0" && end() == w_.dim(rows_.out_width())); }
+
+  // The loops along the row.
+  void tile_calls() {
+    const std::string call = "tile(Int<{T}>(), {x});", width = w_.dim(rows_.out_width());
+    if (has_edges()) {
+      w_.out.line("std::int64_t ox = 0;");
+      const std::string edge =
+          fmt::format("edge(Int<1>(), ox, {}, {});", rows_.first_tap("ox"), rows_.last_tap("ox"));
+      if (begin() != "0") w_.out.line("for (; ox < {}; ++ox) {}", begin(), edge);
+      emit_tiles(w_, "ox", end(), interior_, tile_pixels_, "ox", call);
+      if (end() != width) w_.out.line("for (; ox < {}; ++ox) {}", width, edge);
+    } else if (strip_ && flat_) {
+      emit_tile_range(w_, rows_.turns.first, rows_.turns.end, tile_pixels_, "ox", call);
+    } else if (in_parts() && by_tiles_) {
+      emit_tile_parts(w_, turns_, interior_, tile_pixels_, "ox", call);
+    } else {
+      emit_tiles(w_, "0", end(), interior_, tile_pixels_, "ox", call);
+    }
+  }
+
+  LayerWriter& w_;
+  const Node& n_;
+  const Geometry g_;
+  const std::string x_;
+  Epilogue epilogue_;
+  Window window_;  // that of the layer, or the flattened one
+  Dim batch_;
+  Rows rows_;
+  PaddedRows* padded_rows_ = nullptr;  // null: none
+  std::optional<LayerWriter::Strip> strip_;
+  Panels panels_;
+  std::optional<PanelWeights> weights_;
+  Dim interior_;
+  LayerWriter::Turns turns_;
+  bool flat_ = false, flat_batch_ = false, by_tiles_ = false, by_panels_ = false;
+  int tile_pixels_ = 0;
+  int64_t taps_ = 0, k_count_ = 0, padded_ = 0;  // products of a sum; channels of a group, in whole vectors
+  std::string y_, bias_;
+};
+
+void emit(LayerWriter& w) { Writer(w).emit(); }
 
 }  // namespace
 

@@ -45,7 +45,7 @@ void PanelWeights::store(const std::string& name, const std::string& comment) {
     type_ = "sinter::bfloat16";
     bits = narrowed(packed_, to_bfloat16);
   }
-  if (widened()) {
+  if (!in_place()) {
     w_.include("sinter/widen.h");
     name_ = w_.weights(name, type_, bits.data(), bits.size() * sizeof(uint16_t), comment);
   } else {
@@ -59,13 +59,13 @@ void PanelWeights::declare_row(int64_t tiles, int64_t reads) {
   if (short_rows_ || half_vector_)
     w_.out.line("constexpr {}<kVectors, last.value> kRow;", short_rows_ ? "ShortRow" : "WholeRow");
   const int step = floats_ahead(w_.target, panels_.vectors, tiles);
-  asks_ahead_ = step > 0 && !widened();
+  asks_ahead_ = step > 0 && in_place();
   if (asks_ahead_) w_.out.line("Ahead<{}> ahead{{wp + {} * ({})}};", step, reads, row());
 }
 
 void PanelWeights::emit(const std::string& group, const LayerWriter::Turns& turns) {
   const std::string weights = group.empty() ? name_ : fmt::format("{} + {} * {}", name_, group, group_size_);
-  if (!widened()) return emit_panels(w_, panels_, k_count_, weights, "0", turns);
+  if (in_place()) return emit_panels(w_, panels_, k_count_, weights, "0", turns);
   const int lanes = w_.target.lanes;
   const int64_t full = k_count_ * panels_.vectors * lanes,
                 last = group_size_ - panels_.full * full;  // floats of the panel that is not full

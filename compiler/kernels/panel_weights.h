@@ -43,12 +43,12 @@ class PanelWeights {
            : row_argument().empty() ? ", RowOf<kVectors>(), ahead"
                                     : ", kRow, ahead";
   }
+  // Whether tiles read the weights where they are stored; else emit's panels are widened first.
+  bool in_place() const { return type_ == "float"; }
   // emit_panels with these weights, those of group `group` (text; empty: there is one).
   void emit(const std::string& group = "", const LayerWriter::Turns& turns = {"0", ""});
 
  private:
-  bool widened() const { return type_ != "float"; }
-
   LayerWriter& w_;
   Panels panels_;
   int64_t k_count_, group_size_ = 0;
