@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/error.h"
+#include "targets/machine.h"
 
 namespace sinter {
 
@@ -68,6 +69,26 @@ std::string Epilogue::address(size_t k, const std::vector<std::string>& index) c
     at += " + " + last;
   }
   return at;
+}
+
+// Constants and what all rows share stay in the caches.
+bool Epilogue::is_asked_for(size_t k) const {
+  const Strided& s = operands_[k];
+  return machine_of(w_.target).asks_ahead && s.dtype == DType::kF32 && !values_[k]->data &&
+         s.strides.size() > 1 && !s.strides.back().is(0) && s.one_or_full.back().is(0) &&
+         !s.strides[s.strides.size() - 2].is(0);
+}
+
+bool Epilogue::asks_ahead() const {
+  for (size_t k = 0; k < operands_.size(); ++k)
+    if (is_asked_for(k)) return true;
+  return false;
+}
+
+void Epilogue::ask_ahead(const std::vector<std::string>& index, const std::string& floats,
+                         Printer& out) const {
+  for (size_t k = 0; k < operands_.size(); ++k)
+    if (is_asked_for(k)) out.line("ask_for<{}>({}{});", floats, operands_[k].pointer, address(k, index));
 }
 
 std::string Epilogue::vector(const std::string& acc, const std::vector<std::string>& index,

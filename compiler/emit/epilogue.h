@@ -31,6 +31,11 @@ class Epilogue {
   // as lines first.
   std::string vector(const std::string& acc, const std::vector<std::string>& index, const std::string& lanes,
                      Printer& out) const;
+  // Lines that ask for what vector() will read of tensors that other layers made, of the `floats` (C++ text)
+  // at `index`: for the beginning of a tile, where its products take long enough. Nothing where nothing is
+  // read, or the processor foresees it (Machine::asks_ahead).
+  void ask_ahead(const std::vector<std::string>& index, const std::string& floats, Printer& out) const;
+  bool asks_ahead() const;
   // Where the result is bytes that store_rounded (runtime/sinter/dot.h) stores: its bounds, else null; and
   // the vector to hand to it, as vector().
   const ByteSteps* bytes() const { return bytes_ ? &*bytes_ : nullptr; }
@@ -48,6 +53,7 @@ class Epilogue {
   std::string lanes_of(const ExprPtr& e, const std::string& acc, const std::vector<std::string>& index,
                        const std::string& lanes, Printer& out) const;
   std::string address(size_t k, const std::vector<std::string>& index) const;
+  bool is_asked_for(size_t k) const;
   LayerWriter& w_;
   double most(int operand) const;  // the greatest magnitude of a constant operand, infinity of others
   ExprPtr expr_;

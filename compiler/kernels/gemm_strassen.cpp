@@ -125,13 +125,16 @@ class Writer {
     w_.out.line("float* const own = {} + i * (kVectors * kLanes);", kept_);
     w_.out.line("Tile<kVectors, kRows> sum;");
     w_.out.line("strassen_start(sum, own, {}, step);", most_rows * tiles_.width);
-    mac(4);
-    w_.out.line("strassen_keep(sum, own, {}, step);", most_rows * tiles_.width);
-    w_.out.line("if (step.result < 0) return;");
     const int64_t below = p_.rows - choice_.height, within = choice_.height - choice_.quarter;
     const bool shares = below < choice_.height, shares_within = within < choice_.quarter;
     w_.out.line("const std::int64_t row = first + i + (step.result >= 2 ? {} : 0);", within);
     w_.out.line("const std::int64_t column = c + (step.result % 2 == 1 ? {} : 0);", p_.n / 4);
+    w_.out.line("const std::int64_t y_row = row + (whole.result >= 2 ? {} : 0);", below);
+    w_.out.line("const std::int64_t y_column = column + (whole.result % 2 == 1 ? {} : 0);", p_.n / 2);
+    ask_ahead("step.result >= 0 && whole.result >= 0", "y_row", "y_column");
+    mac(4);
+    w_.out.line("strassen_keep(sum, own, {}, step);", most_rows * tiles_.width);
+    w_.out.line("if (step.result < 0) return;");
     // A row in the middle is in two parts; the upper one stores it.
     if (shares || shares_within)
       w_.out.line("const bool again = first + i == 0{};", shares && shares_within ? ""
@@ -153,8 +156,6 @@ class Writer {
     w_.out.line("if (whole.keep >= 0) strassen_keep<last.value>(sum, kept_rows(whole.keep));");
     w_.out.line("if (whole.result < 0) return;");
     w_.out.line("if (whole.with >= 0) strassen_add<last.value>(sum, kept_rows(whole.with));");
-    w_.out.line("const std::int64_t y_row = row + (whole.result >= 2 ? {} : 0);", below);
-    w_.out.line("const std::int64_t y_column = column + (whole.result % 2 == 1 ? {} : 0);", p_.n / 2);
     if (shares || shares_within)
       w_.out.line("const int known = again{} ? 1 : 0;", shares && shares_within
                                                             ? " && (step.result >= 2 || whole.result >= 2)"
@@ -250,11 +251,12 @@ class Writer {
     w_.out.line("const StrassenStep step = kStrassenSteps[q];");
     w_.out.line("Tile<kVectors, kRows> sum;");
     w_.out.line("strassen_start(sum, {}, {}, step);", kept, plane());
+    w_.out.line("const std::int64_t row = first + i + (step.result >= 2 ? rows - {} : 0);", choice_.height);
+    w_.out.line("const std::int64_t column = c + (step.result % 2 == 1 ? {} : 0);", p_.n / 2);
+    ask_ahead("step.result >= 0", "row", "column");
     mac(2);
     w_.out.line("strassen_keep(sum, {}, {}, step);", kept, plane());
     w_.out.line("if (step.result < 0) return;");
-    w_.out.line("const std::int64_t row = first + i + (step.result >= 2 ? rows - {} : 0);", choice_.height);
-    w_.out.line("const std::int64_t column = c + (step.result % 2 == 1 ? {} : 0);", p_.n / 2);
     // Rows in the middle are in both halves; the upper one stores them.
     if (choice_.skips())
       w_.out.line("const std::int64_t known = step.result >= 2 ? {} - rows - i : 0;", 2 * choice_.height);
@@ -284,16 +286,31 @@ class Writer {
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int o = 0; o < kVectors; ++o) {{");
     w_.out.line("const int lanes = o == kVectors - 1 ? last.value : kLanes;");
-    std::vector<std::string> index(n_.outputs[0]->type.shape.size(), "0");
-    index[index.size() - 2] = row;
-    index[index.size() - 1] = column;
     const std::string sum =
         bias_.empty() ? "sum.a[t][o]" : fmt::format("add(sum.a[t][o], load({} + {}))", bias_, column);
-    const std::string value = epilogue_.vector(sum, index, "lanes", w_.out);
+    const std::string value = epilogue_.vector(sum, index(row, column), "lanes", w_.out);
     w_.out.line("store_lanes({} + ({}) * {} + {}, {}, lanes);", y_, row, w_.dim(output_pitch(n_)), column,
                 value);
     w_.out.line("}}");
     w_.out.line("}}");
+  }
+
+  // What the epilogue reads of a tile of the result, where `ends` (text) says that the product ends one.
+  void ask_ahead(const std::string& ends, const std::string& row, const std::string& column) {
+    if (!epilogue_.asks_ahead()) return;
+    w_.out.line("if ({}) {{", ends);
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int t = 0; t < kRows; ++t) {{");
+    epilogue_.ask_ahead(index(row + " + t", column), "kVectors * kLanes", w_.out);
+    w_.out.line("}}");
+    w_.out.line("}}");
+  }
+
+  std::vector<std::string> index(const std::string& row, const std::string& column) const {
+    std::vector<std::string> i(n_.outputs[0]->type.shape.size(), "0");
+    i[i.size() - 2] = row;
+    i[i.size() - 1] = column;
+    return i;
   }
 
   LayerWriter& w_;
