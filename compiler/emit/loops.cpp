@@ -6,6 +6,12 @@
 
 namespace sinter {
 
+std::vector<Dim> pitched_strides(const Node& n) {
+  Shape shape = n.outputs[0]->type.shape;
+  if (!shape.empty()) shape.back() = output_pitch(n);
+  return dim_strides(shape);
+}
+
 std::vector<Dim> dim_strides(const Shape& shape) {
   std::vector<Dim> s(shape.size(), Dim(1));
   for (size_t i = shape.size(); i-- > 1;) s[i - 1] = s[i] * shape[i];

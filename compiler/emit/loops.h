@@ -27,6 +27,9 @@ Strided broadcast(LayerWriter& w, const std::string& pointer, const TensorType& 
 // Row-major strides of `shape`.
 std::vector<Dim> dim_strides(const Shape& shape);
 
+// Row-major strides of a node's output, whose pixels are output_pitch apart.
+std::vector<Dim> pitched_strides(const Node&);
+
 // The operands that `value` reads of w.node's inputs, as walked over `space`, numbered densely: the result
 // refers to operands[k] as Expr::input(k). Constants of one element become literals.
 struct Numbered {

@@ -128,7 +128,12 @@ void emit_same(LayerWriter& w) {
   w.summary(n.op->name);
   if (n.has_output(0)) {
     const std::string x = w.input(0);
-    w.out.line("sinter::copy({}, {}, {});", w.output(0), x, e.text(product(n.outputs[0]->type.shape)));
+    const TensorType& type = n.outputs[0]->type;
+    if (n.attributes.has("pitch"))
+      emit_copy(e, type.shape, {w.output(0), type.dtype, Dim(0), pitched_strides(n), {}}, dense(x, type),
+                true);
+    else
+      w.out.line("sinter::copy({}, {}, {});", w.output(0), x, e.text(product(type.shape)));
   }
   if (n.has_output(1))
     w.out.line("sinter::fill({}, {}, true);", w.output(1), e.text(product(n.outputs[1]->type.shape)));
@@ -292,7 +297,7 @@ const std::vector<Kernel>& kernels_copy() {
        emit_rows, false, true},
       {"copy_strided", "Transpose, Slice, Expand, Split, Gather of one index: one copy by strides",
        accepts_strided, emit_strided},
-      {"copy", "Identity, Dropout", accepts_same, emit_same},
+      {"copy", "Identity, Dropout", accepts_same, emit_same, true},
       {"copy_concat", "Concat: one copy an input", accepts_concat, emit_concat},
       {"copy_tile", "Tile: a copy that repeats", accepts_tile, emit_tile},
       {"copy_blocks", "DepthToSpace, SpaceToDepth: one copy over six axes", accepts_blocks, emit_blocks},

@@ -68,9 +68,9 @@ class Writer {
   void make_axes() {
     const Shape& in = n_.inputs[0]->type.shape;
     const Shape& out = n_.outputs[0]->type.shape;
-    const std::vector<Dim> in_strides = dim_strides(in), out_strides = dim_strides(out);
-    const bool crops = rule_.transform == ResizeTransform::kTfCropAndResize;
-    by_run_ = computed(n_, 2) || (computed(n_, 3) && policy() != "stretch") || (crops && computed(n_, 1));
+    const std::vector<Dim> in_strides = dim_strides(in), out_strides = pitched_strides(n_);
+    const bool dense = !n_.attributes.has("pitch");
+    by_run_ = resized_by_run(n_);
     const bool fixed = is_static(in) && is_static(out) && !by_run_;
     if (by_run_) settle(in, out);
     std::vector<ResizeAxis> geometry;
@@ -80,15 +80,10 @@ class Writer {
     const std::vector<int64_t> named = resize_axes(n_.attributes, static_cast<int64_t>(in.size()));
     for (size_t a = 0; a < in.size(); ++a) {
       const auto at = std::find(named.begin(), named.end(), static_cast<int64_t>(a));
-      bool keeps =
-          at == named.end() || (in[a] == out[a] && rule_.transform != ResizeTransform::kTfCropAndResize);
-      // One element stays what it is, whatever the scale.
-      const bool single = in[a].is(1) && out[a].is(1) && !crops;
-      if (keeps && at != named.end() && by_run_ && !single) keeps = false;
-      if (keeps && at != named.end() && constant(n_, 2))
-        keeps = constant(n_, 2)->real(at - named.begin()) == 1.0;
+      const bool keeps = resize_keeps(n_, a);
       Axis axis{out[a], in_strides[a], out_strides[a], !keeps, a, "", "", 1};
-      if (keeps && !axes_.empty() && !axes_.back().resized && epilogue_.empty()) {
+      const bool run_on = dense || a + 1 < in.size();  // behind the last of the axis before
+      if (keeps && run_on && !axes_.empty() && !axes_.back().resized && epilogue_.empty()) {
         axes_.back() = {axes_.back().extent * out[a], in_strides[a], out_strides[a], false, a, "", "", 1};
         continue;
       }
@@ -378,7 +373,7 @@ void emit(LayerWriter& w) { Writer(w).emit(); }
 
 const std::vector<Kernel>& kernels_resize() {
   static const std::vector<Kernel> table = {
-      {"resize", "Resize by a table of taps for each resized axis", accepts, emit}};
+      {"resize", "Resize by a table of taps for each resized axis", accepts, emit, true}};
   return table;
 }
 

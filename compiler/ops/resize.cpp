@@ -339,6 +339,27 @@ std::vector<int64_t> resize_axes(const Attributes& a, int64_t rank) {
   return axes;
 }
 
+bool resized_by_run(const Node& n) {
+  const auto computed = [&](size_t i) { return i < n.anchor_inputs && n.input(i) && !n.inputs[i]->data; };
+  const bool stretches = n.attributes.text("keep_aspect_ratio_policy", "stretch") == "stretch";
+  const bool crops = resize_rule(n.attributes).transform == ResizeTransform::kTfCropAndResize;
+  return computed(2) || (computed(3) && !stretches) || (crops && computed(1));
+}
+
+bool resize_keeps(const Node& n, size_t a) {
+  const Dim &in = n.inputs[0]->type.shape[a], &out = n.outputs[0]->type.shape[a];
+  const std::vector<int64_t> named =
+      resize_axes(n.attributes, static_cast<int64_t>(n.inputs[0]->type.shape.size()));
+  const auto at = std::find(named.begin(), named.end(), static_cast<int64_t>(a));
+  if (at == named.end()) return true;
+  if (!(in == out) || resize_rule(n.attributes).transform == ResizeTransform::kTfCropAndResize) return false;
+  // One element stays what it is, whatever the scale.
+  if (resized_by_run(n) && !(in.is(1) && out.is(1))) return false;
+  const Value* scales = n.input(2);
+  return !scales || !scales->data || scales->data->size() == 0 ||
+         scales->data->real(at - named.begin()) == 1.0;
+}
+
 std::vector<ResizeAxis> resize_geometry(const Attributes& a, const std::vector<int64_t>& in,
                                         const std::vector<int64_t>& out, const Tensor* scales,
                                         const Tensor* sizes, const Tensor* roi) {

@@ -22,6 +22,11 @@ ResizeRule resize_rule(const Attributes&);  // refuses unknown modes, without th
 // The axes that scales, sizes and roi speak of, in their order.
 std::vector<int64_t> resize_axes(const Attributes&, int64_t rank);
 
+// Whether the node's run decides scales, sizes within an aspect ratio, or the part that it resizes.
+bool resized_by_run(const Node&);
+// Whether axis `a` of the data is known to stay what it is, element for element.
+bool resize_keeps(const Node&, size_t a);
+
 // The geometry of every axis of the data (scale 1 where not resized), once all extents are known. `scales`,
 // `sizes`, `roi`: null where absent or empty.
 std::vector<ResizeAxis> resize_geometry(const Attributes&, const std::vector<int64_t>& in,

@@ -1,6 +1,7 @@
 // What convolutions and pools read and write where it is, instead of having it moved: Concat along channels,
 // written in place by those that compute its inputs; planes of a picture, read by the first convolution.
 #include "ops/op.h"
+#include "ops/resize.h"
 #include "ops/window.h"
 #include "plan/plan.h"
 #include "plan/views.h"
@@ -8,11 +9,18 @@
 namespace sinter {
 namespace {
 
+// Whether each pixel's channels are one run of the node's result.
+bool writes_pixels(const Node& n) {
+  if (n.attributes.integer("channels_last", 0) == 1) return true;
+  return n.op->domain[0] == 0 && std::string_view(n.op->name) == "Resize" &&
+         resize_keeps(n, n.outputs[0]->type.shape.size() - 1);
+}
+
 // Whether `v` is made for its one user by a kernel that can write it in steps of more channels than it has.
 bool can_be_part(const Graph& g, const Value* v, const Target& target) {
   const Node* n = v->producer;
   if (!n || v->users.size() != 1 || g.is_output(v) || !v->elements.empty()) return false;
-  if (n->outputs.size() != 1 || n->attributes.integer("channels_last", 0) != 1) return false;
+  if (n->outputs.size() != 1 || !writes_pixels(*n)) return false;
   if (!v->type.shape.back().is_static()) return false;
   const Kernel* k = find_kernel(*n, target);
   return k && k->pitched;
@@ -63,12 +71,45 @@ void read_planes(Graph& g, const Target& target) {
   }
 }
 
+namespace {
+
+// Which inputs of a Concat are to be copied to their channels, so that the others can be written in place;
+// nothing where that gains nothing. Only where what is written in place is made just before the Concat: its
+// result is not kept for longer then.
+std::optional<std::vector<size_t>> copied_parts(const Graph& g, size_t at, const Target& target) {
+  const Node& n = *g.nodes[at];
+  std::vector<size_t> copied;
+  bool near = true;
+  for (size_t i = 0; i < n.inputs.size(); ++i) {
+    const Value* v = n.inputs[i];
+    if (!can_be_part(g, v, target)) {
+      if (v->data || !v->elements.empty()) return std::nullopt;
+      copied.push_back(i);
+      continue;
+    }
+    bool before = false;
+    for (size_t k = at - std::min(at, n.inputs.size()); k < at; ++k)
+      before |= g.nodes[k].get() == v->producer;
+    near = near && before;
+  }
+  if (copied.size() == n.inputs.size() || (!copied.empty() && !near)) return std::nullopt;
+  return copied;
+}
+
+}  // namespace
+
 void place_concats(Graph& g, const Target& target) {
-  for (const auto& n : g.nodes) {
-    if (!joins_channels(*n)) continue;
-    bool all = true;
-    for (const Value* v : n->inputs) all = all && can_be_part(g, v, target);
-    if (!all) continue;
+  struct Placed {
+    Node* concat;
+    std::vector<size_t> copied;
+  };
+  std::vector<Placed> placed;
+  for (size_t at = 0; at < g.nodes.size(); ++at)
+    if (joins_channels(*g.nodes[at]))
+      if (auto copied = copied_parts(g, at, target))
+        placed.push_back({g.nodes[at].get(), std::move(*copied)});
+  for (const auto& [n, copied] : placed) {
+    for (const size_t i : copied) copy_part(g, *n, i);
     n->attributes.set("in_place", int64_t{1});
     for (Value* v : n->inputs) v->producer->attributes.set("pitch", n->outputs[0]->type.shape.back().value());
   }

@@ -53,9 +53,9 @@ bool drop_half_weights(Graph&, const Plan&);
 // those with small pictures first. Whether any did; then the graph is to be planned again.
 bool shrink_weights(Graph&, const Plan&, int64_t excess);
 
-// Concat along the channels of channels-last tensors: where every input is written by a kernel that can, for
+// Concat along the channels of channels-last tensors: where an input is written by a kernel that can, for
 // this Concat alone, it is written straight to its channels of the result (attributes: `pitch` of the
-// writers, `in_place` of the Concat), and the Concat needs no layer.
+// writers, `in_place` of the Concat); other inputs are copied there, if any, and the Concat needs no layer.
 void place_concats(Graph&, const Target&);
 // Convolutions of pictures (up to 4 channels) that only they see with the channels last read the planes
 // themselves (attributes: `planar` of the Conv, `in_place` of the Transpose before it, which needs no layer).

@@ -161,9 +161,18 @@ View Views::of(const Value* v) const {
   return sum;
 }
 
-void separate_members(Graph& g) {
+void copy_part(Graph& g, Node& concat, size_t input) {
   const Op* copy = find_op("sinter", "copy");
   SINTER_CHECK(copy);
+  Value* from = concat.inputs[input];
+  Value* to = g.add_value(from->name + "_part", from->type);
+  to->origin = from->origin;
+  to->perm = from->perm;
+  g.add_node(copy, concat.name + "_part", {from}, {to}, &concat)->sources = {};
+  g.set_input(&concat, input, to);
+}
+
+void separate_members(Graph& g) {
   const Membership members(g);
   struct Copy {
     Node* concat;
@@ -177,15 +186,7 @@ void separate_members(Graph& g) {
       if (!members.is_member(*n, i)) others.push_back({n.get(), i});
     if (others.size() < n->inputs.size()) copies.insert(copies.end(), others.begin(), others.end());
   }
-  for (const auto& [concat, i] : copies) {
-    Value* from = concat->inputs[i];
-    Value* to = g.add_value(from->name + "_part", from->type);
-    to->origin = from->origin;
-    to->perm = from->perm;
-    Node* n = g.add_node(copy, concat->name + "_part", {from}, {to}, concat);
-    n->sources = {};
-    g.set_input(concat, i, to);
-  }
+  for (const auto& [concat, i] : copies) copy_part(g, *concat, i);
 }
 
 }  // namespace sinter

@@ -42,5 +42,7 @@ class Views {
 void separate_members(Graph&);
 // Whether the Concat's inputs lie behind each other in its output.
 bool is_stacked_concat(const Node&);
+// Puts a layer before a Concat that copies one of its inputs; the Concat joins the copy instead.
+void copy_part(Graph&, Node& concat, size_t input);
 
 }  // namespace sinter

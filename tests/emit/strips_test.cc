@@ -128,6 +128,28 @@ void add_concats(GeneratedBatch& batch, const char* target_name) {
   c.into(batch, "concat", y);
 }
 
+// A picture that is enlarged and joined with one that others read too: the one is written in place, the other
+// copied there.
+void add_skip(GeneratedBatch& batch, const char* target_name, const char* mode, int64_t channels) {
+  Chain c;
+  Value* skip = c.conv(c.input(picture(12, 10, 4)), 5, 3, 1, 1);
+  Value* low = c.conv(skip, channels, 3, 2, 1);
+  Value* scales = c.g->add_constant("scales", Tensor::of(std::vector<float>{1, 2, 2, 1}, {4}));
+  Value* up = c.g->add_value("up", {});
+  Node* n = c.g->add_node(find_op("", "Resize"), "up", {low, nullptr, scales}, {up});
+  n->attributes.set("mode", std::string(mode));
+  infer(*c.g, *n);
+  Value* all = c.node("Concat", {up, skip}, {{"axis", int64_t{-1}}});
+  Value* y = c.conv(all, 8, 1, 1, 0);
+  auto planned = c.g->clone();
+  place_concats(*planned, target(target_name));
+  WeightStore store;
+  std::string kernels;
+  for (const Layer& l : make_plan(*planned, target(target_name), store).layers) kernels += l.kernel + " ";
+  EXPECT_EQ(kernels, "conv_direct conv_direct resize copy conv_direct ");
+  c.into(batch, "skip", y);
+}
+
 void add_planes(GeneratedBatch& batch) {
   for (const int64_t kernel : {3, 5, 11}) {
     Chain c;
@@ -239,6 +261,8 @@ void run(const char* name, BuildOptions options = {}) {
   add_pairs(batch);
   add_between_planes(batch);
   add_concats(batch, name);
+  add_skip(batch, name, "nearest", 20);
+  add_skip(batch, name, "linear", 7);
   add_planes(batch);
   add_pooled(batch);
   options.cache = kCache;
