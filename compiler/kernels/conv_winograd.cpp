@@ -4,7 +4,9 @@
 // The picture's tiles are cut into groups whose transformed inputs (V) and sums (S) stay in the second-level
 // cache. For a group: all its inputs are transformed; then for each panel of output channels the sums at all
 // positions are made with the register tiles of mac.h, transformed back and finished by the epilogue while
-// they are near.
+// they are near. Where there are few tiles and many channels, a panel's weights at all positions don't fit
+// the cache beside V. Then all tiles are one group, and the positions are outermost: a position's inputs stay
+// in the first-level cache while all its weights pass once; S holds all channels.
 //
 // Which tile, and whether Winograd at all, is decided a layer at a time: by the modelled cycles
 // (multiply-adds, transforms, weights that stream in again for each group), and by the error that the layer's
@@ -42,7 +44,8 @@ Layer layer_of(const Node& n) {
 // The work of one picture cut into tiles.
 struct Choice {
   WinogradTile tile;
-  int64_t group = 0;  // tiles
+  int64_t group = 0;          // tiles
+  bool by_positions = false;  // positions are outermost, all tiles one group
   double cycles = 0;
   double error = 0;  // of the largest output
 };
@@ -69,15 +72,29 @@ int64_t group_of(const Node& n, const Target& t, const WinogradTile& shape, int6
   return round_up((tiles + groups - 1) / groups, tile);
 }
 
-Choice modelled(const Node& n, const Target& t, const WinogradTile& tile) {
+// Whether positions can be outermost: scratch for the inputs and sums of all tiles, and those of one position
+// in the first-level cache.
+bool fits_by_positions(const Node& n, const Target& t, const WinogradTile& shape) {
+  const Layer l = layer_of(n);
+  const Machine m = machine_of(t);
+  const Window w = window_of(n);
+  if (!w.out[0].is_static() || !w.out[1].is_static()) return false;
+  const int64_t tiles = ((w.out[0].value() + shape.rows - 1) / shape.rows) *
+                        ((w.out[1].value() + shape.columns - 1) / shape.columns);
+  const int64_t in = 4 * tiles * pitch_of(l, t), out = 4 * tiles * round_up(l.out, t.lanes);
+  return in <= m.l1 && shape.positions() * out <= 2 * m.l2 &&
+         shape.positions() * (in + out + 128) <= n.attributes.integer("winograd_bytes", INT64_MAX);
+}
+
+Choice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool by_positions) {
   const Layer l = layer_of(n);
   const Machine machine = machine_of(t);
   const Window w = window_of(n);
   const int64_t tiles = ((likely(w.out[0]) + tile.rows - 1) / tile.rows) *
                         ((likely(w.out[1]) + tile.columns - 1) / tile.columns);
   const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
-  Choice c{tile, group_of(n, t, tile, tiles, panels)};
-  if (c.group == 0) return {tile, 0, std::numeric_limits<double>::infinity()};
+  Choice c{tile, by_positions ? tiles : group_of(n, t, tile, tiles, panels), by_positions};
+  if (c.group == 0) return {tile, 0, false, std::numeric_limits<double>::infinity()};
   const double positions = static_cast<double>(tile.positions());
   const double in = std::ceil(static_cast<double>(l.in) / t.lanes),
                out = std::ceil(static_cast<double>(l.out) / t.lanes);
@@ -88,8 +105,17 @@ Choice modelled(const Node& n, const Target& t, const WinogradTile& tile) {
   const double sums =
       positions * static_cast<double>(tiles) * static_cast<double>(l.in) * out * density / machine.fma;
   const double weights = positions * static_cast<double>(l.in) * out * t.lanes * 4;
-  const double stream = weights * groups /
-                        (weights > static_cast<double>(machine.l2) ? machine.memory_bytes : machine.l2_bytes);
+  // Bytes of all inputs, of one panel's weights, and of all sums.
+  const double inputs = 4 * positions * static_cast<double>(tiles * pitch_of(l, t)),
+               panel = 4 * positions * static_cast<double>(l.in * panels.vectors * t.lanes),
+               outputs = 4 * positions * static_cast<double>(tiles) * out * t.lanes;
+  const auto l2 = static_cast<double>(machine.l2);
+  double stream = weights > l2 ? weights / machine.memory_bytes + (groups - 1) * weights / machine.again_bytes
+                               : groups * weights / machine.l2_bytes;
+  if (by_positions)
+    stream += 2 * outputs / (inputs + outputs > l2 ? machine.again_bytes : machine.l2_bytes);
+  else if (inputs / groups + panel > l2)
+    stream += inputs * static_cast<double>(panel_count(panels)) / machine.again_bytes;
   // Loads, stores and arithmetic of the two transforms; that of eight positions is twice as much each.
   const auto arithmetic = [](int64_t n) { return n == 8 ? 3.8 : 2.0; };
   const double transform = (4 + arithmetic(tile.height()) + arithmetic(tile.width())) * positions;
@@ -133,7 +159,10 @@ std::vector<WinogradTile> tiles_of(const Node& n) {
 // Tuning decides instead of the model; the limits hold.
 std::optional<Choice> choose(const Node& n, const Target& t) {
   std::vector<Choice> choices;
-  for (const WinogradTile& tile : tiles_of(n)) choices.push_back(modelled(n, t, tile));
+  for (const WinogradTile& tile : tiles_of(n)) {
+    choices.push_back(modelled(n, t, tile, false));
+    if (fits_by_positions(n, t, tile)) choices.push_back(modelled(n, t, tile, true));
+  }
   const auto cost = [](const Choice& c) {
     return c.cycles * (std::max(c.tile.height(), c.tile.width()) == 8 ? kWorth : 1);
   };
@@ -176,18 +205,24 @@ class Writer {
     // Planes are a line of the cache apart beyond their size, so that a tile's positions fall into different
     // sets.
     plane_ = choice_.group * pitch_ + 16;
-    sum_plane_ = choice_.group * panels_.vectors * lanes + 16;
+    sum_pitch_ = choice_.by_positions ? std::to_string(round_up(l_.out, lanes)) : "(kVectors * kLanes)";
+    sum_plane_ =
+        choice_.group * (choice_.by_positions ? round_up(l_.out, lanes) : panels_.vectors * lanes) + 16;
     w_.include("sinter/winograd.h");
     w_.include("sinter/dims.h");
     w_.flops(product(out) * Dim(2 * l_.taps * l_.taps * l_.in));
     w_.summary(fmt::format(
-        "Conv {0}x{0} by Winograd F({1}x{2}, {0}x{0}), {3} -> {4} channels, groups of {5} tiles, "
-        "error {6:.1g} of the largest{7}",
-        l_.taps, tile.rows, tile.columns, l_.in, l_.out, choice_.group, choice_.error, epilogue_.summary()));
+        "Conv {0}x{0} by Winograd F({1}x{2}, {0}x{0}), {3} -> {4} channels, {5} of {6} tiles, "
+        "error {7:.1g} of the largest{8}",
+        l_.taps, tile.rows, tile.columns, l_.in, l_.out, choice_.by_positions ? "positions" : "groups",
+        choice_.group, choice_.error, epilogue_.summary()));
     x_ = w_.input(0);
     pack();
-    weights_->store("w", fmt::format("[{} channels][{} positions][{}], in panels of {}", l_.out,
-                                     choice_.tile.positions(), l_.in, panels_.vectors * lanes));
+    const std::string channels = fmt::format("[{} channels]", l_.out),
+                      positions = fmt::format("[{} positions]", tile.positions());
+    weights_->store("w", fmt::format("{}[{}], in panels of {}",
+                                     choice_.by_positions ? positions + channels : channels + positions,
+                                     l_.in, panels_.vectors * lanes));
     if (n_.anchor_inputs > 2 && n_.inputs[2]) {
       std::vector<float> bias(static_cast<size_t>(round_up(l_.out, lanes)));
       std::copy_n(n_.inputs[2]->data->as<float>(), l_.out, bias.begin());
@@ -201,7 +236,8 @@ class Writer {
   // Parts are groups, at least one for each thread. Where that leaves them too few tiles, a group's inputs
   // are transformed in parts, then its panels are computed in parts.
   void share_groups() {
-    if (w_.threads == 1) return;
+    by_groups_ = !choice_.by_positions;
+    if (w_.threads == 1 || choice_.by_positions) return;
     const int64_t tiles = likely(tiles_y_ * tiles_x_);
     const int tile = w_.target.tile(panels_of(w_.target, l_.out, choice_.group).vectors);
     by_groups_ = tiles >= 2 * w_.threads * tile;
@@ -222,8 +258,12 @@ class Writer {
           u[static_cast<size_t>((k * l_.in + c) * l_.out + o)] =
               static_cast<float>(one[static_cast<size_t>(k)]);
       }
-    weights_.emplace(w_, panels_, positions * l_.in);
-    weights_->add_group(l_.out, [&](int64_t k, int64_t o) { return u[static_cast<size_t>(k * l_.out + o)]; });
+    const int64_t together = choice_.by_positions ? 1 : positions;
+    weights_.emplace(w_, panels_, together * l_.in);
+    for (int64_t first = 0; first < positions; first += together)
+      weights_->add_group(l_.out, [&](int64_t k, int64_t o) {
+        return u[static_cast<size_t>((first * l_.in + k) * l_.out + o)];
+      });
   }
 
   void body() {
@@ -255,46 +295,84 @@ class Writer {
     w_.out.line("t += run;");
     w_.out.line("}}");
     if (!by_groups_) w_.close_parts();
+    // Parts share the sums where these are of all channels.
+    const auto make_sums = [&] {
+      sums_ = w_.scratch_of_part("s", "float", choice_.tile.positions() * sum_plane_);
+    };
+    if (choice_.by_positions) make_sums();
     LayerWriter::Turns panels{"0", ""};
     if (!by_groups_) panels = w_.open_parts(std::to_string(panel_count(panels_)));
-    sums_ = w_.scratch_of_part("s", "float", choice_.tile.positions() * sum_plane_);
-    w_.out.line(
-        "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their "
-        "weights");
-    w_.out.line(
-        "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
-        "__attribute__((always_inline)) {{");
-    w_.out.line("constexpr int kVectors = vectors.value;");
-    weights_->declare_row(choice_.group / w_.target.tile(panels_.vectors), l_.in);
-    products();
-    outputs(columns);
-    w_.out.put("};");
-    weights_->emit("", panels);
+    if (!choice_.by_positions) make_sums();
+    if (choice_.by_positions)
+      positions_outermost(columns, panels);
+    else
+      panels_outermost(columns, panels);
     if (!by_groups_) w_.close_parts();
     w_.out.line("}}");
     if (by_groups_ && w_.threads > 1) w_.close_parts();
     if (!batch.is(1)) w_.out.line("}}");
   }
 
-  // The sums over input channels at every position.
-  void products() {
+  void open_panel(const char* weights) {
+    w_.out.line(
+        "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their "
+        "weights");
+    w_.out.line(
+        "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* {}) "
+        "__attribute__((always_inline)) {{",
+        weights);
+    w_.out.line("constexpr int kVectors = vectors.value;");
+  }
+
+  void panels_outermost(const std::string& columns, const LayerWriter::Turns& panels) {
+    open_panel("wp");
+    // A function of its own: beside the transforms g++ 12 leaves sums of some tiles in memory.
+    w_.out.line("const auto products = [&]() __attribute__((noinline)) {{");
+    weights_->declare_row(choice_.group / w_.target.tile(panels_.vectors), l_.in);
     w_.out.line("for (std::int64_t k = 0; k < {}; ++k) {{", choice_.tile.positions());
+    products();
+    w_.out.line("}}");
+    w_.out.put("};");
+    w_.out.line("products();");
+    outputs(columns);
+    w_.out.put("};");
+    weights_->emit("", panels);
+  }
+
+  void positions_outermost(const std::string& columns, const LayerWriter::Turns& panels) {
+    w_.out.line("for (std::int64_t k = 0; k < {}; ++k) {{", choice_.tile.positions());
+    open_panel("wp");
+    const int64_t tile = w_.target.tile(panels_.vectors);
+    weights_->declare_row((choice_.group + tile - 1) / tile, l_.in);
+    products();
+    w_.out.put("};");
+    weights_->emit("k", panels);
+    w_.out.line("}}");
+    open_panel("");
+    outputs(columns);
+    w_.out.put("};");
+    emit_panels(w_, panels_, 0, "nullptr", "0", panels, [](const std::string&, bool) { return "nullptr"; });
+  }
+
+  // The sums over input channels at position k.
+  void products() {
     w_.out.line("const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int kPixels = pixels.value;");
     w_.out.line("Tile<kVectors, kPixels> sum;");
     w_.out.line("tile_bias(sum, static_cast<const float*>(nullptr));");
-    w_.out.line("{}(sum, {} + k * {} + t * {}, {}, wp + k * ({} * {}), {}{});", mac_word(w_.target), v_,
-                plane_, pitch_, pitch_, l_.in, weights_->row(), l_.in, weights_->mac_arguments());
+    w_.out.line("{}(sum, {} + k * {} + t * {}, {}, {}, {}{});", mac_word(w_.target), v_, plane_, pitch_,
+                pitch_,
+                choice_.by_positions ? "wp" : fmt::format("wp + k * ({} * {})", l_.in, weights_->row()),
+                l_.in, weights_->mac_arguments());
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int i = 0; i < kPixels; ++i) {{");
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int o = 0; o < kVectors; ++o)");
-    w_.out.line("  store({} + k * {} + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);", sums_,
-                sum_plane_);
+    w_.out.line("  store({} + k * {} + (t + i) * {}{} + o * kLanes, sum.a[i][o]);", sums_, sum_plane_,
+                sum_pitch_, choice_.by_positions ? " + c" : "");
     w_.out.line("}}");
     w_.out.put("};");
     register_tiles();
-    w_.out.line("}}");
   }
 
   // Register tiles over the group's tiles. A group has choice_.group of them, a multiple of the register
@@ -338,10 +416,11 @@ class Writer {
     w_.out.line("const std::int64_t oc = c + o * kLanes;");
     if (!bias_.empty()) w_.out.line("const f32v b = load({} + oc);", bias_);
     w_.out.line(
-        "winograd_output<{}>({} + t * (kVectors * kLanes) + o * kLanes, {}, {} - oy, "
+        "winograd_output<{}>({} + t * {} + {}, {}, {} - oy, "
         "sinter::min_of(std::int64_t{{{}}}, {} - ox), [&](int i, int j, f32v sum) "
         "__attribute__((always_inline)) {{",
-        shape(), sums_, sum_plane_, height, tile.columns, width);
+        shape(), sums_, sum_pitch_, choice_.by_positions ? "oc" : "o * kLanes", sum_plane_, height,
+        tile.columns, width);
     const std::string value =
         epilogue_.vector(bias_.empty() ? "sum" : "add(sum, b)",
                          {batched ? "n" : "0", "(oy + i)", "(ox + j)", "oc"}, "lanes", w_.out);
@@ -367,6 +446,7 @@ class Writer {
   bool by_groups_ = true;
   std::optional<PanelWeights> weights_;
   std::string x_, y_, v_, sums_, bias_;
+  std::string sum_pitch_;  // floats from one tile's sums to the next, as text
 };
 
 void emit(LayerWriter& w) { Writer(w, *choose(w.node, w.target)).emit(); }
