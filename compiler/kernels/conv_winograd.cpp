@@ -411,6 +411,13 @@ class Writer {
     w_.out.line("for (std::int64_t t = 0; t < count; ++t) {{");
     w_.out.line("const std::int64_t oy = (first + t) / {0} * {1}, ox = (first + t) % {0} * {2};", columns,
                 tile.rows, tile.columns);
+    if (epilogue_.asks_ahead()) {
+      w_.out.line("for (int i = 0; i < {}; ++i) {{", tile.rows);
+      w_.out.line("for (int j = 0; j < {}; ++j) {{", tile.columns);
+      epilogue_.ask_ahead({batched ? "n" : "0", "(oy + i)", "(ox + j)", "c"}, "kVectors * kLanes", w_.out);
+      w_.out.line("}}");
+      w_.out.line("}}");
+    }
     w_.out.line("const auto finish = [&](std::int64_t o, auto valid) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int lanes = valid.value;");
     w_.out.line("const std::int64_t oc = c + o * kLanes;");
