@@ -313,19 +313,20 @@ class Writer {
     if (!batch.is(1)) w_.out.line("}}");
   }
 
-  void open_panel(const char* weights) {
+  // `last`: the type of that parameter; `weights`: the other's name, empty where the body does not read it.
+  void open_panel(const char* last, const char* weights) {
     w_.out.line(
         "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their "
         "weights");
     w_.out.line(
-        "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* {}) "
+        "const auto panel = [&](auto vectors, {} last, std::int64_t c, const float* {}) "
         "__attribute__((always_inline)) {{",
-        weights);
+        last, weights);
     w_.out.line("constexpr int kVectors = vectors.value;");
   }
 
   void panels_outermost(const std::string& columns, const LayerWriter::Turns& panels) {
-    open_panel("wp");
+    open_panel("auto", "wp");
     // A function of its own: beside the transforms g++ 12 leaves sums of some tiles in memory.
     w_.out.line("const auto products = [&]() __attribute__((noinline)) {{");
     weights_->declare_row(choice_.group / w_.target.tile(panels_.vectors), l_.in);
@@ -341,14 +342,14 @@ class Writer {
 
   void positions_outermost(const std::string& columns, const LayerWriter::Turns& panels) {
     w_.out.line("for (std::int64_t k = 0; k < {}; ++k) {{", choice_.tile.positions());
-    open_panel("wp");
+    open_panel("[[maybe_unused]] auto", "wp");
     const int64_t tile = w_.target.tile(panels_.vectors);
     weights_->declare_row((choice_.group + tile - 1) / tile, l_.in);
     products();
     w_.out.put("};");
     weights_->emit("k", panels);
     w_.out.line("}}");
-    open_panel("");
+    open_panel("auto", "");
     outputs(columns);
     w_.out.put("};");
     emit_panels(w_, panels_, 0, "nullptr", "0", panels, [](const std::string&, bool) { return "nullptr"; });
@@ -414,7 +415,7 @@ class Writer {
     if (epilogue_.asks_ahead()) {
       w_.out.line("for (int i = 0; i < {}; ++i) {{", tile.rows);
       w_.out.line("for (int j = 0; j < {}; ++j) {{", tile.columns);
-      epilogue_.ask_ahead({batched ? "n" : "0", "(oy + i)", "(ox + j)", "c"}, "kVectors * kLanes", w_.out);
+      epilogue_.ask_ahead({batched ? "n" : "0", "oy + i", "ox + j", "c"}, "kVectors * kLanes", w_.out);
       w_.out.line("}}");
       w_.out.line("}}");
     }
@@ -430,7 +431,7 @@ class Writer {
         tile.columns, width);
     const std::string value =
         epilogue_.vector(bias_.empty() ? "sum" : "add(sum, b)",
-                         {batched ? "n" : "0", "(oy + i)", "(ox + j)", "oc"}, "lanes", w_.out);
+                         {batched ? "n" : "0", "oy + i", "ox + j", "oc"}, "lanes", w_.out);
     w_.out.line("store_lanes({} + (({}oy + i) * {} + ox + j) * {} + oc, {}, lanes);", y_,
                 batched ? fmt::format("n * {} + ", height) : "", width, w_.dim(output_pitch(n_)), value);
     w_.out.line("}});");

@@ -197,7 +197,7 @@ class Writer {
     if (epilogue_.asks_ahead() && !rows_.is(1)) {
       w_.out.line("SINTER_UNROLL");
       w_.out.line("for (int t = 0; t < kRows; ++t) {{");
-      epilogue_.ask_ahead(index("(i + t)", "c"), "kVectors * kLanes", w_.out);
+      epilogue_.ask_ahead(index("i + t", "c"), "kVectors * kLanes", w_.out);
       w_.out.line("}}");
     }
     const std::string panel_text = p_.packed ? "wp" : packed_;
@@ -218,7 +218,7 @@ class Writer {
     std::string sum = "sum.a[t][o]";
     if (!p_.packed && p_.alpha != 1) sum = fmt::format("mul({}, splat({}))", sum, float_literal(p_.alpha));
     if (p_.c && !p_.bias_packed) sum = add_c(sum);
-    const std::string value = epilogue_.vector(sum, index("(i + t)", "c + o * kLanes"), "lanes", w_.out);
+    const std::string value = epilogue_.vector(sum, index("i + t", "c + o * kLanes"), "lanes", w_.out);
     w_.out.line("store_lanes({}{} + (i + t) * {} + c + o * kLanes, {}, lanes);", y_, y_offset_, columns,
                 value);
     w_.out.line("}}");

@@ -93,22 +93,25 @@ namespace {
     // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
     const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
       constexpr int kVectors = vectors.value;
-      for (std::int64_t k = 0; k < 36; ++k) {
-        const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {
-          constexpr int kPixels = pixels.value;
-          Tile<kVectors, kPixels> sum;
-          tile_bias(sum, static_cast<const float*>(nullptr));
-          mac(sum, v + k * 88 + t * 8, 8, wp + k * (8 * kVectors * kLanes), 8);
-          SINTER_UNROLL
-          for (int i = 0; i < kPixels; ++i) {
+      const auto products = [&]() __attribute__((noinline)) {
+        for (std::int64_t k = 0; k < 36; ++k) {
+          const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {
+            constexpr int kPixels = pixels.value;
+            Tile<kVectors, kPixels> sum;
+            tile_bias(sum, static_cast<const float*>(nullptr));
+            mac(sum, v + k * 88 + t * 8, 8, wp + k * (8 * kVectors * kLanes), 8);
             SINTER_UNROLL
-            for (int o = 0; o < kVectors; ++o)
-              store(s + k * 88 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
-          }
-        };
-        std::int64_t t = 0;
-        for (std::int64_t k = 0; k < 1; ++k, t += 4) tile(Int<4>(), t);
-      }
+            for (int i = 0; i < kPixels; ++i) {
+              SINTER_UNROLL
+              for (int o = 0; o < kVectors; ++o)
+                store(s + k * 88 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
+            }
+          };
+          std::int64_t t = 0;
+          for (std::int64_t k = 0; k < 1; ++k, t += 4) tile(Int<4>(), t);
+        }
+      };
+      products();
       for (std::int64_t t = 0; t < count; ++t) {
         const std::int64_t oy = (first + t) / 2 * 4, ox = (first + t) % 2 * 4;
         const auto finish = [&](std::int64_t o, auto valid) __attribute__((always_inline)) {
@@ -116,7 +119,7 @@ namespace {
           const std::int64_t oc = c + o * kLanes;
           const f32v b = load(bias + oc);
           winograd_output<4, 4, 3>(s + t * (kVectors * kLanes) + o * kLanes, 88, 8 - oy, sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
-            store_lanes(y + ((oy + i) * 8 + ox + j) * 8 + oc, hard_swish(add(add(sum, b), load_lanes(x + ((oy + i)) * 64 + ((ox + j)) * 8 + oc, lanes))), lanes);
+            store_lanes(y + ((oy + i) * 8 + ox + j) * 8 + oc, hard_swish(add(add(sum, b), load_lanes(x + (oy + i) * 64 + (ox + j) * 8 + oc, lanes))), lanes);
           });
         };
         constexpr int kFull = last.value == kLanes ? kVectors : kVectors - 1;

@@ -101,23 +101,26 @@ namespace {
       // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
       const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
         constexpr int kVectors = vectors.value;
-        Ahead<16> ahead{wp + 32 * (kVectors * kLanes)};
-        for (std::int64_t k = 0; k < 36; ++k) {
-          const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {
-            constexpr int kPixels = pixels.value;
-            Tile<kVectors, kPixels> sum;
-            tile_bias(sum, static_cast<const float*>(nullptr));
-            mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32, RowOf<kVectors>(), ahead);
-            SINTER_UNROLL
-            for (int i = 0; i < kPixels; ++i) {
+        const auto products = [&]() __attribute__((noinline)) {
+          Ahead<16> ahead{wp + 32 * (kVectors * kLanes)};
+          for (std::int64_t k = 0; k < 36; ++k) {
+            const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {
+              constexpr int kPixels = pixels.value;
+              Tile<kVectors, kPixels> sum;
+              tile_bias(sum, static_cast<const float*>(nullptr));
+              mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32, RowOf<kVectors>(), ahead);
               SINTER_UNROLL
-              for (int o = 0; o < kVectors; ++o)
-                store(s + k * 112 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
-            }
-          };
-          std::int64_t t = 0;
-          for (std::int64_t k = 0; k < 1; ++k, t += 4) tile(Int<4>(), t);
-        }
+              for (int i = 0; i < kPixels; ++i) {
+                SINTER_UNROLL
+                for (int o = 0; o < kVectors; ++o)
+                  store(s + k * 112 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
+              }
+            };
+            std::int64_t t = 0;
+            for (std::int64_t k = 0; k < 1; ++k, t += 4) tile(Int<4>(), t);
+          }
+        };
+        products();
         for (std::int64_t t = 0; t < count; ++t) {
           const std::int64_t oy = (first + t) / 2 * 4, ox = (first + t) % 2 * 4;
           const auto finish = [&](std::int64_t o, auto valid) __attribute__((always_inline)) {
@@ -203,23 +206,26 @@ namespace {
       // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
       const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
         constexpr int kVectors = vectors.value;
-        Ahead<16> ahead{wp + 32 * (kVectors * kLanes)};
-        for (std::int64_t k = 0; k < 36; ++k) {
-          const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {
-            constexpr int kPixels = pixels.value;
-            Tile<kVectors, kPixels> sum;
-            tile_bias(sum, static_cast<const float*>(nullptr));
-            mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32, RowOf<kVectors>(), ahead);
-            SINTER_UNROLL
-            for (int i = 0; i < kPixels; ++i) {
+        const auto products = [&]() __attribute__((noinline)) {
+          Ahead<16> ahead{wp + 32 * (kVectors * kLanes)};
+          for (std::int64_t k = 0; k < 36; ++k) {
+            const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {
+              constexpr int kPixels = pixels.value;
+              Tile<kVectors, kPixels> sum;
+              tile_bias(sum, static_cast<const float*>(nullptr));
+              mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32, RowOf<kVectors>(), ahead);
               SINTER_UNROLL
-              for (int o = 0; o < kVectors; ++o)
-                store(s + k * 112 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
-            }
-          };
-          std::int64_t t = 0;
-          for (std::int64_t k = 0; k < 1; ++k, t += 1) tile(Int<1>(), t);
-        }
+              for (int i = 0; i < kPixels; ++i) {
+                SINTER_UNROLL
+                for (int o = 0; o < kVectors; ++o)
+                  store(s + k * 112 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
+              }
+            };
+            std::int64_t t = 0;
+            for (std::int64_t k = 0; k < 1; ++k, t += 1) tile(Int<1>(), t);
+          }
+        };
+        products();
         for (std::int64_t t = 0; t < count; ++t) {
           const std::int64_t oy = (first + t) / 1 * 4, ox = (first + t) % 1 * 4;
           const auto finish = [&](std::int64_t o, auto valid) __attribute__((always_inline)) {

@@ -5,6 +5,7 @@
 #include "emit/layer.h"
 #include "emit/sheet.h"
 #include "kernels/winograd.h"
+#include "plan/plan.h"
 
 namespace sinter {
 namespace {
@@ -186,6 +187,26 @@ void add_winograd_sizes(GeneratedBatch& batch, const Target& t, int64_t position
          {1e-4, positions == 8 ? 3e-5 : 1e-5});
 }
 
+// Few tiles of many channels: the positions are outermost.
+void add_winograd_positions(GeneratedBatch& batch, const Target& t) {
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 2);
+  const Case cases[] = {{{13, 11}, 256, 270, 1, {3, 3}, pads({1, 1, 1, 1})},
+                        {{9, 15}, 250, 256, 1, {3, 3}, pads({1, 0, 1, 2})},
+                        {{14, 14}, 256, 259, 1, {3, 3}, pads({1, 1, 1, 1})}};
+  for (unsigned i = 0; i < std::size(cases); ++i) {
+    Node* node = add_conv(s, i == 0 ? n : Dim(1), cases[i], i != 1, i);
+    node->attributes.set("winograd", int64_t{4});
+    if (i != 2) add_epilogue(s);
+  }
+  const auto planned = s.graph().clone();
+  separate_outputs(*planned);
+  WeightStore store;
+  for (const Layer& l : make_plan(*planned, t, store).layers)
+    EXPECT_NE(l.summary.find(" positions of "), std::string::npos) << t.name << ": " << l.summary;
+  s.into(batch, "winograd_positions", {{{"N", 1}}, {{"N", 2}}}, {1e-4, 2e-5});
+}
+
 void run(const char* name, const BuildOptions& options = {}) {
   GeneratedBatch batch;
   const Target& t = target(name);
@@ -194,6 +215,7 @@ void run(const char* name, const BuildOptions& options = {}) {
   add_transposed(batch);
   for (const int64_t most : {2, 4, 6}) add_winograd(batch, t, most);
   for (const int64_t positions : {6, 8}) add_winograd_sizes(batch, t, positions);
+  add_winograd_positions(batch, t);
   expect_good(batch.run(t, options), name);
 }
 
