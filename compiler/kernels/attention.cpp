@@ -64,6 +64,7 @@ class Writer {
 
  private:
   void cut();
+  bool shares_heads() const;
   bool scales_k() const;
   void cut_beside();
   void own_scratch();
@@ -114,8 +115,8 @@ void Writer::write() {
                          w_.node.input(kMask) ? ", mask" : "", f_.causal ? ", causal" : ""));
   t_ = emit_attention_start(w_, f_);
   cut();
-  // Parts are sequences, else heads, else (with a single head) queries.
-  const bool by_batch = !f_.batch.is(1), by_heads = !by_batch && (!f_.kv_heads.is(1) || single_query_);
+  // Parts are sequences, else heads, else (with a single head, or few) queries.
+  const bool by_batch = !f_.batch.is(1), by_heads = !by_batch && !shares_heads();
   const bool outside = by_batch || by_heads;
   LayerWriter::Turns batch{"0", w_.dim(f_.batch)}, heads{"0", w_.dim(f_.kv_heads)}, queries{"0", ""};
   if (by_batch) batch = w_.open_parts(batch.end);
@@ -180,6 +181,16 @@ void Writer::cut() {
   factor_ = static_cast<double>(static_cast<float>(f_.scale)) * kLog2E;
   scaled_k_ = scales_k();
   cut_beside();
+}
+
+// Whether threads share each head's queries: there is one head, or so few that some threads would have a head
+// more than others, a tenth of the time or more.
+bool Writer::shares_heads() const {
+  if (single_query_) return false;
+  if (f_.kv_heads.is(1)) return true;
+  if (w_.threads == 1 || beside_ || !f_.kv_heads.is_static() || !f_.q_length.is_static()) return false;
+  const int64_t heads = f_.kv_heads.value(), most = (heads + w_.threads - 1) / w_.threads;
+  return 10 * most * w_.threads >= 11 * heads && f_.q_length.value() >= 4 * w_.threads * rows_;
 }
 
 // Whether packing K multiplies it by the factor of the scores: where there are more scores than values of K,
