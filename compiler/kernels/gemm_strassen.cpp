@@ -7,6 +7,8 @@
 // other, each over all register tiles of the rows' upper half or all seven a tile (StrassenChoice); what
 // later products build on is kept in scratch, and four of them finish a quarter of the result by the
 // epilogue. The pass allow_strassen marks the layers whose sums may be rearranged so (not with --exact).
+#include <algorithm>
+
 #include "emit/epilogue.h"
 #include "kernels/strassen.h"
 #include "kernels/tiles.h"
@@ -33,7 +35,10 @@ class Writer {
                                ? "two levels"
                                : fmt::format("groups of {} rows", choice_.rows + (choice_.larger ? 1 : 0)),
                            choice_.error, epilogue_.summary()));
-    if (choice_.levels == 2) tiles_ = strassen_tiles(p_, w_.target, choice_);
+    if (choice_.levels == 2) {
+      tiles_ = strassen_tiles(p_, w_.target, choice_);
+      share_tiles();
+    }
     panels_ = choice_.levels == 2 ? tiles_.panels : panels_of(w_.target, p_.n / 2, choice_.height);
     x_ = w_.input(0);
     pack_weights();
@@ -47,6 +52,14 @@ class Writer {
   }
 
  private:
+  // As many register tiles for each thread, if they are smaller for it.
+  void share_tiles() {
+    if (w_.threads == 1 || tiles_.count < w_.threads) return;
+    tiles_.count = std::min(round_up(tiles_.count, w_.threads), choice_.quarter);
+    tiles_.rows = choice_.quarter / tiles_.count;
+    tiles_.larger = choice_.quarter % tiles_.count;
+  }
+
   // For each product of the first level the panels of those of the second.
   void pack_weights() {
     const int side = 1 << choice_.levels;
