@@ -276,7 +276,7 @@ class Writer {
     Rows(rows_).open();
     w_.out.line("const auto tile = [&](auto pixels, std::int64_t ox) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int kPixels = pixels.value;");
-    open_panel();
+    open_panel(w_);
     weights_->declare_row();
     tile_body("0", std::to_string(rows_.kernel()), false);
     w_.out.put("};");
@@ -290,7 +290,7 @@ class Writer {
     Dim tiles = tile_count(interior_, tile_pixels_);
     for (size_t a = 0; !flat_ && a + 1 < g_.window.rank(); ++a) tiles = tiles * window_.out[a];
     const bool asks_ahead = !strip_ && !g_.planar && tiles.hi() != Interval::kUnbounded;
-    open_panel();
+    open_panel(w_);
     weights_->declare_row(asks_ahead ? tiles.hi() : 0, k_count_);
     Rows(rows_).open();
     if (padded_rows_) padded_rows_->fill(x_);
@@ -306,16 +306,6 @@ class Writer {
     Rows(rows_).close();
     w_.out.put("};");
     weights_->emit(g_.groups > 1 ? "g" : "", in_parts() && by_panels_ ? turns_ : LayerWriter::Turns{"0", ""});
-  }
-
-  void open_panel() {
-    w_.out.line(
-        "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their "
-        "weights");
-    w_.out.line(
-        "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
-        "__attribute__((always_inline)) {{");
-    w_.out.line("constexpr int kVectors = vectors.value;");
   }
 
   void open_tile(const std::string& name, const std::string& parameters) {

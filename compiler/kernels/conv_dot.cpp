@@ -54,7 +54,7 @@ class ConvWriter {
     if (!shares_.empty())
       row_start_ = w_.scratch_of_part("start", "std::int32_t", int64_t{panels_.vectors} * w_.target.lanes);
     if (grouped()) w_.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", s_.groups);
-    open_panel(w_);
+    open_panel(w_, kByteWeights);
     Rows(*rows_).open();
     start();
     tile();
@@ -308,7 +308,7 @@ void emit_matmul(LayerWriter& w) {
       w.open_parts(matrix_rows.one_column() && w.threads > 1 ? w.dim(tile_count(rows, tile_rows)) : "1");
   matrix_rows.open();
   const std::string base = matrix_rows.earlier();
-  open_panel(w);
+  open_panel(w, kByteWeights);
   w.out.line("const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {{");
   w.out.line("constexpr int kPixels = pixels.value;");
   w.out.line("IntTile<kVectors, kPixels> sum;");

@@ -130,12 +130,7 @@ void emit_conv(LayerWriter& w) {
   const std::string y = w.output(0);
   const bool grouped = s.groups > 1, whole_run = !grouped && rows.dilation() == 1 && depth == s.group_in;
   if (grouped) w.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", s.groups);
-  w.out.line(
-      "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights");
-  w.out.line(
-      "const auto panel = [&](auto vectors, auto last, std::int64_t c, const std::int16_t* wp) "
-      "__attribute__((always_inline)) {{");
-  w.out.line("constexpr int kVectors = vectors.value;");
+  open_panel(w, "const std::int16_t* wp");
   Rows(rows).open();
   for_each_pixel(w, rows, w.target.tile(panels.vectors), [&](bool edge) {
     open_lambda(w, edge);

@@ -113,13 +113,7 @@ class Writer {
   }
 
   void product_of_row(const Rows& rows) {
-    w_.out.line(
-        "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their "
-        "weights");
-    w_.out.line(
-        "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
-        "__attribute__((always_inline)) {{");
-    w_.out.line("constexpr int kVectors = vectors.value;");
+    open_panel(w_);
     weights_->declare_row();
     w_.out.line("const auto tile = [&](auto pixels, std::int64_t ox) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int kPixels = pixels.value;");

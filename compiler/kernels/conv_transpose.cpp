@@ -86,13 +86,7 @@ class Writer {
     const bool by_rows = batch.is(1) && row > 0;
     const LayerWriter::Turns turns = w_.open_parts(w_.dim(by_rows ? window_.out[0] : batch));
     if (grouped) w_.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", groups_);
-    w_.out.line(
-        "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their "
-        "weights");
-    w_.out.line(
-        "const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) "
-        "__attribute__((always_inline)) {{");
-    w_.out.line("constexpr int kVectors = vectors.value;");
+    open_panel(w_);
     weights_->declare_row();
     w_.out.line("for (std::int64_t n = {}; n < {}; ++n) {{", by_rows ? "0" : turns.first,
                 by_rows ? "1" : turns.end);

@@ -313,20 +313,8 @@ class Writer {
     if (!batch.is(1)) w_.out.line("}}");
   }
 
-  // `last`: the type of that parameter; `weights`: the other's name, empty where the body does not read it.
-  void open_panel(const char* last, const char* weights) {
-    w_.out.line(
-        "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their "
-        "weights");
-    w_.out.line(
-        "const auto panel = [&](auto vectors, {} last, std::int64_t c, const float* {}) "
-        "__attribute__((always_inline)) {{",
-        last, weights);
-    w_.out.line("constexpr int kVectors = vectors.value;");
-  }
-
   void panels_outermost(const std::string& columns, const LayerWriter::Turns& panels) {
-    open_panel("auto", "wp");
+    open_panel(w_);
     // A function of its own: beside the transforms g++ 12 leaves sums of some tiles in memory.
     w_.out.line("const auto products = [&]() __attribute__((noinline)) {{");
     weights_->declare_row(choice_.group / w_.target.tile(panels_.vectors), l_.in);
@@ -342,14 +330,14 @@ class Writer {
 
   void positions_outermost(const std::string& columns, const LayerWriter::Turns& panels) {
     w_.out.line("for (std::int64_t k = 0; k < {}; ++k) {{", choice_.tile.positions());
-    open_panel("[[maybe_unused]] auto", "wp");
+    open_panel(w_, "const float* wp", "[[maybe_unused]] auto");
     const int64_t tile = w_.target.tile(panels_.vectors);
     weights_->declare_row((choice_.group + tile - 1) / tile, l_.in);
     products();
     w_.out.put("};");
     weights_->emit("k", panels);
     w_.out.line("}}");
-    open_panel("auto", "");
+    open_panel(w_, "const float*");
     outputs(columns);
     w_.out.put("};");
     emit_panels(w_, panels_, 0, "nullptr", "0", panels, [](const std::string&, bool) { return "nullptr"; });

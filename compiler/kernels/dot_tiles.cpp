@@ -82,13 +82,4 @@ void store_tile(LayerWriter& w, const Sums& sums, const std::string& channel, co
   w.out.line("}}");
 }
 
-void open_panel(LayerWriter& w) {
-  w.out.line(
-      "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights");
-  w.out.line(
-      "const auto panel = [&](auto vectors, auto last, std::int64_t c, const std::int8_t* wp) "
-      "__attribute__((always_inline)) {{");
-  w.out.line("constexpr int kVectors = vectors.value;");
-}
-
 }  // namespace sinter

@@ -88,7 +88,6 @@ using AddressText = std::function<std::string(const std::string& pixel)>;
 void store_tile(LayerWriter& w, const Sums& sums, const std::string& channel, const IndexText& index,
                 const AddressText& to);
 
-// Opens the lambda `panel` over kVectors vectors of output channels.
-void open_panel(LayerWriter& w);
+constexpr const char* kByteWeights = "const std::int8_t* wp";  // for open_panel
 
 }  // namespace sinter

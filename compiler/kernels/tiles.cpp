@@ -121,6 +121,15 @@ void emit_tile_range(LayerWriter& w, const std::string& first, const std::string
     w.out.line("for (; {0} + {1} <= {2}; {0} += {1}) {3}", v, t, end, filled(call, v, t));
 }
 
+void open_panel(LayerWriter& w, const char* weights, const char* last) {
+  w.out.line(
+      "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights");
+  w.out.line(
+      "const auto panel = [&](auto vectors, {} last, std::int64_t c, {}) __attribute__((always_inline)) {{",
+      last, weights);
+  w.out.line("constexpr int kVectors = vectors.value;");
+}
+
 int64_t panel_count(const Panels& p) { return p.full + (p.rest ? 1 : 0); }
 
 void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::string& weights,

@@ -61,6 +61,10 @@ void emit_tile_parts(LayerWriter& w, const LayerWriter::Turns& turns, const Dim&
 void emit_tile_range(LayerWriter& w, const std::string& first, const std::string& end, int tile,
                      const std::string& variable, const std::string& call);
 
+// Opens the function that emit_panels calls, a lambda `panel` that knows kVectors. `weights`: its last
+// parameter; `last`: the type of the one before.
+void open_panel(LayerWriter& w, const char* weights = "const float* wp", const char* last = "auto");
+
 // The lines that call `panel(Int<vectors>, Int<lanes of the last>, channel, weights)` for every panel of
 // `turns`. `pointer`: what to pass for the address of a panel's weights, a full panel's or the last one's.
 using PanelPointer = std::function<std::string(const std::string& address, bool full)>;

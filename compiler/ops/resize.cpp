@@ -64,7 +64,7 @@ float policy_scale(const std::string& policy, const std::vector<int64_t>& in,
 }
 
 std::string policy_of(const Attributes& a) {
-  const std::string policy = a.text("keep_aspect_ratio_policy", "stretch");
+  std::string policy = a.text("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
     refuse("keep_aspect_ratio_policy is {}", quoted(policy));
   return policy;
