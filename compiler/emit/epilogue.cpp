@@ -85,10 +85,18 @@ bool Epilogue::asks_ahead() const {
   return false;
 }
 
-void Epilogue::ask_ahead(const std::vector<std::string>& index, const std::string& floats,
-                         Printer& out) const {
+void Epilogue::ask_ahead(const std::vector<std::string>& index, Printer& out) const {
   for (size_t k = 0; k < operands_.size(); ++k)
-    if (is_asked_for(k)) out.line("ask_for<{}>({}{});", floats, operands_[k].pointer, address(k, index));
+    if (is_asked_for(k))
+      out.line("ask_for<kVectors * kLanes>({}{});", operands_[k].pointer, address(k, index));
+}
+
+void Epilogue::ask_for_rows(const char* rows, const std::vector<std::string>& index, Printer& out) const {
+  if (!asks_ahead()) return;
+  out.line("SINTER_UNROLL");
+  out.line("for (int t = 0; t < {}; ++t) {{", rows);
+  ask_ahead(index, out);
+  out.line("}}");
 }
 
 std::string Epilogue::vector(const std::string& acc, const std::vector<std::string>& index,

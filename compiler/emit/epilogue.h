@@ -31,10 +31,12 @@ class Epilogue {
   // as lines first.
   std::string vector(const std::string& acc, const std::vector<std::string>& index, const std::string& lanes,
                      Printer& out) const;
-  // Lines that ask for what vector() will read of tensors that other layers made, of the `floats` (C++ text)
-  // at `index`: for the beginning of a tile, where its products take long enough. Nothing where nothing is
+  // Lines that ask for what vector() will read of tensors that other layers made, of a panel's channels from
+  // `index` on: for the beginning of a tile, where its products take long enough. Nothing where nothing is
   // read, or the processor foresees it (Machine::asks_ahead).
-  void ask_ahead(const std::vector<std::string>& index, const std::string& floats, Printer& out) const;
+  void ask_ahead(const std::vector<std::string>& index, Printer& out) const;
+  // The same for each t of a tile of `rows` (C++ text).
+  void ask_for_rows(const char* rows, const std::vector<std::string>& index, Printer& out) const;
   bool asks_ahead() const;
   // Where the result is bytes that store_rounded (runtime/sinter/dot.h) stores: its bounds, else null; and
   // the vector to hand to it, as vector().

@@ -324,12 +324,8 @@ class Writer {
     w_.out.put(edge ? "Chains<kVectors> sums;" : "Tile<kVectors, kPixels> sum;");
     w_.out.line("{}_bias({}, {});", edge ? "chains" : "tile", edge ? "sums" : "sum", start);
     if (g_.planar && !edge && machine_of(w_.target).asks_ahead) ask_for_next_row(w_, rows_, g_, x_);
-    if (!edge && epilogue_.asks_ahead() && !panels_within_tiles()) {
-      w_.out.line("SINTER_UNROLL");
-      w_.out.line("for (int t = 0; t < kPixels; ++t) {{");
-      epilogue_.ask_ahead(index("ox + t", channel("")), "kVectors * kLanes", w_.out);
-      w_.out.line("}}");
-    }
+    if (!edge && !panels_within_tiles())
+      epilogue_.ask_for_rows("kPixels", index("ox + t", channel("")), w_.out);
     if (g_.planar) w_.out.line("for (std::int64_t ci = 0; ci < {}; ++ci) {{", g_.in_channels);
     rows_.open_taps(w_.out);
     const std::string position = rows_.position("ox"),

@@ -52,6 +52,12 @@ struct Choice {
 
 int64_t likely(const Dim& d) { return d.is_static() ? d.value() : std::min<int64_t>(d.hi(), 64); }
 
+// How many tiles cover the picture.
+int64_t tiles_in(const Window& w, const WinogradTile& tile) {
+  return (round_up(likely(w.out[0]), tile.rows) / tile.rows) *
+         (round_up(likely(w.out[1]), tile.columns) / tile.columns);
+}
+
 int64_t pitch_of(const Layer& l, const Target& t) { return round_up(l.in, t.lanes); }
 
 // Tiles of a group: V and one panel's sums in most of the second-level cache and in what the arena allows,
@@ -79,8 +85,7 @@ bool fits_by_positions(const Node& n, const Target& t, const WinogradTile& shape
   const Machine m = machine_of(t);
   const Window w = window_of(n);
   if (!w.out[0].is_static() || !w.out[1].is_static()) return false;
-  const int64_t tiles = ((w.out[0].value() + shape.rows - 1) / shape.rows) *
-                        ((w.out[1].value() + shape.columns - 1) / shape.columns);
+  const int64_t tiles = tiles_in(w, shape);
   const int64_t in = 4 * tiles * pitch_of(l, t), out = 4 * tiles * round_up(l.out, t.lanes);
   return in <= m.l1 && shape.positions() * out <= 2 * m.l2 &&
          shape.positions() * (in + out + 128) <= n.attributes.integer("winograd_bytes", INT64_MAX);
@@ -89,9 +94,7 @@ bool fits_by_positions(const Node& n, const Target& t, const WinogradTile& shape
 Choice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool by_positions) {
   const Layer l = layer_of(n);
   const Machine machine = machine_of(t);
-  const Window w = window_of(n);
-  const int64_t tiles = ((likely(w.out[0]) + tile.rows - 1) / tile.rows) *
-                        ((likely(w.out[1]) + tile.columns - 1) / tile.columns);
+  const int64_t tiles = tiles_in(window_of(n), tile);
   const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
   Choice c{tile, by_positions ? tiles : group_of(n, t, tile, tiles, panels), by_positions};
   if (c.group == 0) return {tile, 0, false, std::numeric_limits<double>::infinity()};
@@ -403,7 +406,7 @@ class Writer {
     if (epilogue_.asks_ahead()) {
       w_.out.line("for (int i = 0; i < {}; ++i) {{", tile.rows);
       w_.out.line("for (int j = 0; j < {}; ++j) {{", tile.columns);
-      epilogue_.ask_ahead({batched ? "n" : "0", "oy + i", "ox + j", "c"}, "kVectors * kLanes", w_.out);
+      epilogue_.ask_ahead({batched ? "n" : "0", "oy + i", "ox + j", "c"}, w_.out);
       w_.out.line("}}");
       w_.out.line("}}");
     }

@@ -194,12 +194,7 @@ class Writer {
     w_.out.line("constexpr int kRows = pixels.value;");
     w_.out.line("Tile<kVectors, kRows> sum;");
     w_.out.line("tile_bias(sum, {});", bias_.empty() ? "static_cast<const float*>(nullptr)" : bias_ + " + c");
-    if (epilogue_.asks_ahead() && !rows_.is(1)) {
-      w_.out.line("SINTER_UNROLL");
-      w_.out.line("for (int t = 0; t < kRows; ++t) {{");
-      epilogue_.ask_ahead(index("i + t", "c"), "kVectors * kLanes", w_.out);
-      w_.out.line("}}");
-    }
+    if (!rows_.is(1)) epilogue_.ask_for_rows("kRows", index("i + t", "c"), w_.out);
     const std::string panel_text = p_.packed ? "wp" : packed_;
     const std::string row = weights_ ? weights_->row_argument() : "";
     if (p_.trans_a)

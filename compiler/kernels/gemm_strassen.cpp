@@ -55,9 +55,7 @@ class Writer {
   // As many register tiles for each thread, if they are smaller for it.
   void share_tiles() {
     if (w_.threads == 1 || tiles_.count < w_.threads) return;
-    tiles_.count = std::min(round_up(tiles_.count, w_.threads), choice_.quarter);
-    tiles_.rows = choice_.quarter / tiles_.count;
-    tiles_.larger = choice_.quarter % tiles_.count;
+    tiles_.cut(choice_.quarter, std::min(round_up(tiles_.count, w_.threads), choice_.quarter));
   }
 
   // For each product of the first level the panels of those of the second.
@@ -312,10 +310,7 @@ class Writer {
   void ask_ahead(const std::string& ends, const std::string& row, const std::string& column) {
     if (!epilogue_.asks_ahead()) return;
     w_.out.line("if ({}) {{", ends);
-    w_.out.line("SINTER_UNROLL");
-    w_.out.line("for (int t = 0; t < kRows; ++t) {{");
-    epilogue_.ask_ahead(index(row + " + t", column), "kVectors * kLanes", w_.out);
-    w_.out.line("}}");
+    epilogue_.ask_for_rows("kRows", index(row + " + t", column), w_.out);
     w_.out.line("}}");
   }
 

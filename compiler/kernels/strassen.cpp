@@ -102,9 +102,7 @@ StrassenTiles strassen_tiles(const RowProduct& p, const Target& t, const Strasse
   const int widest = panels_of(t, p.n / 4, c.quarter).vectors;
   tiles.panels = cut_panels(p.n / 4, widest < 4 ? widest : vectors % 3 == 1 ? 2 : 3, t.lanes);
   const int most = t.tile(tiles.panels.vectors);
-  tiles.count = (c.quarter + most - 1) / most;
-  tiles.rows = c.quarter / tiles.count;
-  tiles.larger = c.quarter % tiles.count;
+  tiles.cut(c.quarter, (c.quarter + most - 1) / most);
   tiles.width = int64_t{tiles.panels.vectors} * t.lanes;
   tiles.columns = (tiles.panels.full * tiles.panels.vectors + tiles.panels.rest) * t.lanes;
   return tiles;

@@ -32,6 +32,12 @@ struct StrassenTiles {
   Panels panels;
   int64_t count, rows, larger;
   int64_t width, columns;  // floats of a row of a panel, of all of them
+  // A quarter's rows in `into` tiles of about the same size.
+  void cut(int64_t quarter, int64_t into) {
+    count = into;
+    rows = quarter / into;
+    larger = quarter % into;
+  }
   int64_t most_rows(int64_t pieces) const {
     return (count + pieces - 1) / pieces * (rows + (larger > 0 ? 1 : 0));
   }
