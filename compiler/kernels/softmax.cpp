@@ -1,9 +1,10 @@
 // Softmax, LogSoftmax and Hardmax along one axis.
 //
 // Rows: the axis is contiguous; a row is read for its maximum, then for the sum of exp(x - maximum), then
-// finished; it stays in the first-level cache meanwhile. Columns: the axis is an outer one; each lane has a
-// line of its own. Everything else (other element types, epilogues without vector text) is plain loops in
-// double.
+// finished; it stays in the first-level cache meanwhile. Short rows, as of a detector's two classes, are
+// turned into columns of a small array, a vector of rows at a time. Columns: the axis is an outer one; each
+// lane has a line of its own. Everything else (other element types, epilogues without vector text) is plain
+// loops in double.
 #include <algorithm>
 
 #include "emit/epilogue.h"
@@ -36,7 +37,9 @@ class Writer {
     const bool hard = std::string_view(node_.op->name) == "Hardmax";
     const bool vectors = node_.inputs[0]->type.dtype == DType::kF32 && vector_epilogue(node_) && !hard;
     w_.summary(fmt::format("{} along axis {} of {}", node_.op->name, axis_, text(node_.inputs[0]->type)));
-    if (vectors && inner_.is(1))
+    if (vectors && inner_.is(1) && are_short())
+      short_rows();
+    else if (vectors && inner_.is(1))
       rows();
     else if (vectors)
       columns();
@@ -147,6 +150,53 @@ class Writer {
     w_.out.line("const float v = {};", log_ ? "(from[i] - top) - log_total" : "to[i] * scale");
     w_.out.line("to[i] = {};", epilogue.scalar("v", index, w_.out, TextMode::kLane));
     w_.out.line("}}");
+  }
+
+  // --- short rows
+
+  bool are_short() const {
+    constexpr int64_t kLongest = 8;  // beyond, moving elements one by one takes as long as what it saves
+    const bool many = !outer_.is_static() || outer_.value() >= w_.target.lanes;
+    const bool alone = node_.inputs.size() == node_.anchor_inputs;  // the epilogue reads no other tensor
+    return w_.target.lanes > 1 && many && n_.is_static() && n_.value() <= kLongest && alone;
+  }
+
+  void short_rows() {
+    w_.include("sinter/math.h");
+    w_.include("sinter/dims.h");
+    const Epilogue epilogue(w_, shape_);
+    const std::string y = w_.output(0), n = w_.dim(n_), rows = w_.dim(outer_);
+    w_.may_overwrite(0);
+    const LayerWriter::Turns turns = w_.open_parts(w_.dim(ceildiv(outer_, Dim(w_.target.lanes))));
+    w_.out.put(loop_text("block", turns));
+    w_.out.line("const std::int64_t lanes = sinter::min_of(std::int64_t{{kLanes}}, {} - block * kLanes);",
+                rows);
+    w_.out.line("const float* const from = {} + block * kLanes * {};", x_, n);
+    w_.out.line("float* const to = {} + block * kLanes * {};", y, n);
+    w_.out.line("float v[{}][kLanes] = {{}};", n);
+    w_.out.line("for (std::int64_t l = 0; l < lanes; ++l) {{");
+    each_of_row("v[k][l] = from[l * " + n + " + k];");
+    w_.out.line("}}");
+    w_.out.line("f32v top = load(v[0]), sum = zero();");
+    each_of_row("top = max(top, load(v[k]));");
+    each_of_row(log_ ? "sum = add(sum, exp_nonpos(sub(load(v[k]), top)));"
+                     : "store(v[k], exp_nonpos(sub(load(v[k]), top))), sum = add(sum, load(v[k]));");
+    w_.out.line("const f32v last = {};", log_ ? "log(sum)" : "div(splat(1.0f), sum)");
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int k = 0; k < {}; ++k) {{", n);
+    w_.out.line("const f32v e = {};", log_ ? "sub(sub(load(v[k]), top), last)" : "mul(load(v[k]), last)");
+    const std::vector<std::string> index(shape_.size(), "0");  // of no operand
+    w_.out.line("store(v[k], {});", epilogue.vector("e", index, "", w_.out));
+    w_.out.line("}}");
+    w_.out.line("for (std::int64_t l = 0; l < lanes; ++l) {{");
+    each_of_row("to[l * " + n + " + k] = v[k][l];");
+    w_.out.line("}}");
+    w_.out.line("}}");
+    w_.close_parts();
+  }
+  void each_of_row(const std::string& line) {
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int k = 0; k < {}; ++k) {}", n_.value(), line);
   }
 
   // --- columns

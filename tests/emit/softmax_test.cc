@@ -28,6 +28,9 @@ void add_sheets(GeneratedBatch& batch) {
     };
     for (int64_t width : {1, 3, 8, 16, 31, 64, 133}) add({3, width}, -1);
     for (int64_t width : {1, 5, 16, 47}) add({2, 6, width}, 1);
+    for (int64_t width : {1, 2, 3, 8, 9}) add({37, width}, -1);  // short rows
+    add({37, 2}, -1, large);
+    add({53, 5}, -1, masked);
     add({n, 5}, 1);
     add({n, 5}, 0);
     add({2, n}, 1);
@@ -48,6 +51,11 @@ void add_sheets(GeneratedBatch& batch) {
     s.epilogue(E::call("sub", {in, acc}), {floats({3, 1})});
     add({n, 21}, 1);
     s.epilogue(E::call("mul", {acc, in}), {floats({n, 1})});
+    add({37, 2}, -1);
+    s.epilogue(E::call("relu", {E::call("sub", {acc, E::constant(0.25, DType::kF32)})}));
+    add({37, 2}, -1);
+    s.epilogue(E::call("mul", {acc, in}), {floats({37, 1})});
+    add({n, 3}, -1);
     s.into(batch, op, {{{"N", 1}}, {{"N", 67}}, {{"N", 32}}});
   }
   Sheet s;
