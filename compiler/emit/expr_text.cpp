@@ -165,6 +165,24 @@ std::optional<BoundedInteger> bounded_integer(const Expr& cast) {
 
 namespace {
 
+// A bound of |e| where it is finite and no NaN whatever the operands hold: what integers become by steps that
+// keep far from the largest float.
+std::optional<double> magnitude(const Expr& e) {
+  if (e.kind == Expr::Kind::kConstant) {
+    const double v = std::abs(is_integer(e.dtype) ? static_cast<double>(e.integer) : e.real);
+    return v < 1e30 ? std::optional(v) : std::nullopt;
+  }
+  if (is_integer(e.dtype)) return 0x1p63;
+  if (e.kind == Expr::Kind::kCast && e.dtype == DType::kF32) return magnitude(*e.args[0]);
+  if (e.kind != Expr::Kind::kCall || e.dtype != DType::kF32) return std::nullopt;
+  const std::string_view f = e.fn->name;
+  if (f != "mul" && f != "add" && f != "sub") return std::nullopt;
+  const auto a = magnitude(*e.args[0]), b = magnitude(*e.args[1]);
+  if (!a || !b) return std::nullopt;
+  const double bound = f == "mul" ? *a * *b : *a + *b;
+  return bound < 1e30 ? std::optional(bound) : std::nullopt;
+}
+
 struct Steps {
   float scale, inverse, zero, low, high;
 };
@@ -268,9 +286,10 @@ struct Writer {
   std::string lane_cast(const Expr& e) {
     const Expr& x = *e.args[0];
     if (const auto q = quantize_steps(e))
-      return fmt::format("quantized<{}>({}, {{{}, {}, {}, {}, {}}})", cpp_name(e.dtype), text(*x.args[0]),
-                         float_literal(q->scale), float_literal(q->inverse), float_literal(q->zero),
-                         float_literal(q->low), float_literal(q->high));
+      return fmt::format("{}<{}>({}, {{{}, {}, {}, {}, {}}})",
+                         magnitude(*x.args[0]) ? "quantized_number" : "quantized", cpp_name(e.dtype),
+                         text(*x.args[0]), float_literal(q->scale), float_literal(q->inverse),
+                         float_literal(q->zero), float_literal(q->low), float_literal(q->high));
     std::string v = text(x);
     if (x.kind == Expr::Kind::kAccumulator) return "to_float(" + v + ")";
     if (bounded_integer(e)) return v;

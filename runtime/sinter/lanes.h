@@ -4,7 +4,9 @@
 //   load_lanes(p, lanes)       the first `lanes` (1 to kLanes) as floats, the others 0
 //   saturated<T>(v)            toward zero and into T's range, NaN to 0: v as a T, still in floats
 //   quantized<T>(x, q)         x in units of a scale from a zero point, rounded, ties to even, into T's
-//   range, NaN to 0 store(p, v) store_lanes    lanes that hold values of T
+//                              range, NaN to 0
+//   quantized_number<T>(x, q)  the same of an x that is no NaN
+//   store(p, v) store_lanes    lanes that hold values of T
 #ifndef SINTER_LANES_H_
 #define SINTER_LANES_H_
 #ifndef SINTER_ISA
@@ -14,22 +16,13 @@
 #include <limits>
 
 #include "sinter/mac.h"
+#include "sinter/narrow.h"
 
 namespace sinter::SINTER_ISA {
 
-template <class T>
-using if_small_integer = std::enable_if_t<std::is_integral_v<T> && sizeof(T) <= 2, int>;
-
 template <class T, if_small_integer<T> = 0>
 SINTER_INLINE f32v load(const T* p) {
-#if defined(SINTER_ISA_SCALAR)
-  return static_cast<float>(*p);
-#else
-  typedef T narrow __attribute__((vector_size(kLanes * sizeof(T))));
-  narrow v;
-  std::memcpy(&v, p, sizeof v);
-  return to_float(__builtin_convertvector(v, i32v));
-#endif
+  return to_float(load_wide(p));
 }
 template <class T, if_small_integer<T> = 0>
 SINTER_INLINE f32v load_lanes(const T* p, int lanes) {
@@ -53,34 +46,34 @@ struct QuantizeSteps {
   float scale, inverse, zero, low, high;
 };
 template <class T, class V>
-SINTER_INLINE V quantized(V x, QuantizeSteps q) {
+SINTER_INLINE V quantized_number(V x, QuantizeSteps q) {
 #if defined(SINTER_ISA_FMA)
   const V near = min(max(x, splat<V>(q.low)), splat<V>(q.high));
-  const V quotient = mul(near, splat<V>(q.inverse));
-  const V mended = fma(fnma(quotient, splat<V>(q.scale), near), splat<V>(q.inverse), quotient);
-  const V steps = q.zero == 0.0f ? round(mended) : add(round(mended), splat<V>(q.zero));
-  return select(eq(x, x), steps, zero<V>());
+  V steps = near;
+  if (q.scale != 1.0f) {
+    const V quotient = mul(near, splat<V>(q.inverse));
+    steps = fma(fnma(quotient, splat<V>(q.scale), near), splat<V>(q.inverse), quotient);
+  }
+  return q.zero == 0.0f ? round(steps) : add(round(steps), splat<V>(q.zero));
 #else  // nothing is mended without fused multiply-add
   return saturated<T>(add(round(div(x, splat<V>(q.scale))), splat<V>(q.zero)));
 #endif
 }
+template <class T, class V>
+SINTER_INLINE V quantized(V x, QuantizeSteps q) {
+  return select(eq(x, x), quantized_number<T>(x, q), zero<V>());
+}
 
 template <class T, if_small_integer<T> = 0>
 SINTER_INLINE void store(T* p, f32v v) {
-#if defined(SINTER_ISA_SCALAR)
-  *p = static_cast<T>(v);
-#else
-  typedef T narrow __attribute__((vector_size(kLanes * sizeof(T))));
-  const narrow n = __builtin_convertvector(to_int(v), narrow);
-  std::memcpy(p, &n, sizeof n);
-#endif
+  store_narrow(p, to_int(v));
 }
 template <class T, if_small_integer<T> = 0>
 SINTER_INLINE void store_lanes(T* p, f32v v, int lanes) {
   if (lanes == kLanes) return store(p, v);
-  float wide[kLanes];
-  store(static_cast<float*>(wide), v);
-  for (int i = 0; i < lanes; i++) p[i] = static_cast<T>(wide[i]);
+  T all[kLanes];
+  store(static_cast<T*>(all), v);
+  std::memcpy(p, all, static_cast<std::size_t>(lanes) * sizeof(T));
 }
 
 }  // namespace sinter::SINTER_ISA

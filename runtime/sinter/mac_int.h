@@ -13,6 +13,7 @@
 #endif
 
 #include "sinter/mac.h"
+#include "sinter/narrow.h"
 
 namespace sinter::SINTER_ISA {
 
@@ -84,14 +85,7 @@ SINTER_INLINE void mac(IntTile<OB, T>& acc, const std::int16_t* x, std::ptrdiff_
 
 // The first `lanes` (1 to kLanes) of 16-bit integers, widened; the others 0.
 SINTER_INLINE i32v load_wide(const std::int16_t* p, int lanes) {
-#if !defined(SINTER_ISA_SCALAR)
-  typedef std::int16_t narrow __attribute__((vector_size(kLanes * sizeof(std::int16_t))));
-  if (lanes == kLanes) {
-    narrow v;
-    std::memcpy(&v, p, sizeof v);
-    return __builtin_convertvector(v, i32v);
-  }
-#endif
+  if (lanes == kLanes) return load_wide(p);
   std::int32_t wide[kLanes] = {};
   for (int i = 0; i < lanes; i++) wide[i] = p[i];
   return load(static_cast<const std::int32_t*>(wide));

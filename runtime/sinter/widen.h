@@ -7,20 +7,9 @@
 #endif
 
 #include "sinter/half.h"
+#include "sinter/narrow.h"
 
 namespace sinter::SINTER_ISA {
-
-#if !defined(SINTER_ISA_SCALAR)
-namespace detail {
-// kLanes numbers of 16 bits in lanes of 32.
-SINTER_INLINE i32v load_bits(const void* p) {
-  typedef std::uint16_t narrow __attribute__((vector_size(kLanes * sizeof(std::uint16_t))));
-  narrow v;
-  std::memcpy(&v, p, sizeof v);
-  return __builtin_convertvector(v, i32v);
-}
-}  // namespace detail
-#endif
 
 SINTER_INLINE f32v load(const half* p) {
 #if defined(SINTER_ISA_AVX512)
@@ -32,7 +21,7 @@ SINTER_INLINE f32v load(const half* p) {
 #elif defined(SINTER_ISA_SCALAR)
   return to_float(*p);
 #else
-  const i32v h = detail::load_bits(p), rest = bit_and(h, splat_int<i32v>(0x7fff));
+  const i32v h = load_wide(&p->bits), rest = bit_and(h, splat_int<i32v>(0x7fff));
   const i32v normal = add(shift_left<13>(rest), splat_int<i32v>(112 << 23));
   const i32v denormal = bits(mul(to_float(rest), splat(0x1p-24f)));  // a multiple of 2^-24
   const i32v sign = shift_left<16>(bit_and(h, splat_int<i32v>(0x8000)));
@@ -44,7 +33,7 @@ SINTER_INLINE f32v load(const bfloat16* p) {
 #if defined(SINTER_ISA_SCALAR)
   return to_float(*p);
 #else
-  return float_bits(shift_left<16>(detail::load_bits(p)));
+  return float_bits(shift_left<16>(load_wide(&p->bits)));
 #endif
 }
 
