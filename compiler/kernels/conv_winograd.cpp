@@ -17,6 +17,7 @@
 #include <limits>
 
 #include "emit/epilogue.h"
+#include "kernels/conv_columns.h"
 #include "kernels/panel_weights.h"
 #include "kernels/winograd.h"
 #include "ops/op.h"
@@ -133,7 +134,7 @@ double direct_cycles(const Node& n, const Target& t) {
   const Window w = window_of(n);
   const double pixels = static_cast<double>(likely(w.out[0]) * likely(w.out[1]));
   const double out = std::ceil(static_cast<double>(l.out) / t.lanes);
-  const double taps = l.taps * l.taps;
+  const double taps = l.taps * l.taps * columns_share(n, t);
   const double sums = taps * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
   const double weights = taps * static_cast<double>(l.in) * out * t.lanes * 4;
   const double stream =

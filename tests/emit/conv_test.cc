@@ -1,5 +1,6 @@
-// Convolutions on channels-last floats: direct, depthwise, Winograd and transposed, over shapes that leave
-// tails of lanes, of channel panels, of pixels and of tiles; symbolic extents; epilogues; every target.
+// Convolutions on channels-last floats: direct, by columns, depthwise, Winograd and transposed, over shapes
+// that leave tails of lanes, of channel panels, of pixels and of tiles; symbolic extents; epilogues; every
+// target.
 #include <gtest/gtest.h>
 
 #include "emit/layer.h"
@@ -76,6 +77,34 @@ void add_direct(GeneratedBatch& batch) {
     ++i;
   }
   s.into(batch, "direct", {{{"N", 1}, {"H", 3}}, {{"N", 2}, {"H", 12}}, {{"N", 3}, {"H", 7}}});
+}
+
+// Few output channels: input columns by all taps of a kernel row.
+void add_columns(GeneratedBatch& batch, const Target& t) {
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 3), h = s.symbol("H", 15, 40);
+  const Case cases[] = {
+      {{13, 30}, 24, 3, 1, {9, 9}, pads({4, 4, 4, 4})},
+      {{24, 17}, 40, 1, 1, {3, 3}, pads({1, 1, 1, 1})},
+      {{20, 21}, 33, 1, 1, {5, 3}, pads({2, 0, 1, 2}, {2, 1})},
+      {{30, 19}, 24, 1, 1, {3, 3}, pads({2, 2, 2, 2}, {1, 1}, {2, 2})},
+      {{20, 2}, 64, 1, 1, {3, 5}, pads({1, 3, 1, 3})},  // windows that reach beyond both ends
+      {{9, 8, 11}, 16, 1, 1, {2, 3, 3}, pads({1, 1, 0, 0, 1, 1})},
+      {{h, 33}, 24, 1, 1, {3, 3}, pads({1, 1, 1, 1})},
+      {{18, h}, 24, 1, 1, {3, 3}, pads({1, 1, 1, 1})},
+      {{40, 20}, 32, 9, 1, {3, 3}, pads({1, 1, 1, 1})},
+      {{40, 20}, 32, 11, 1, {3, 5}, pads({1, 0, 1, 0})},
+  };
+  unsigned i = 0;
+  for (const Case& c : cases) {
+    const Node* node = add_conv(s, i % 3 == 0 ? n : Dim(1), c, i % 2 == 0, i);
+    if (c.out == 1 && t.lanes > 1) {  // of others it depends on the lanes
+      EXPECT_EQ(std::string(find_kernel(*node, t)->name), "conv_columns") << t.name << ", case " << i;
+    }
+    if (i % 3 != 1) add_epilogue(s);
+    ++i;
+  }
+  s.into(batch, "columns", {{{"N", 1}, {"H", 15}}, {{"N", 2}, {"H", 40}}, {{"N", 3}, {"H", 22}}});
 }
 
 void add_depthwise(GeneratedBatch& batch) {
@@ -211,6 +240,7 @@ void run(const char* name, const BuildOptions& options = {}) {
   GeneratedBatch batch;
   const Target& t = target(name);
   add_direct(batch);
+  add_columns(batch, t);
   add_depthwise(batch);
   add_transposed(batch);
   for (const int64_t most : {2, 4, 6}) add_winograd(batch, t, most);

@@ -96,6 +96,19 @@ void add_pairs(GeneratedBatch& batch) {
   pair.into(batch, "depthwise_pointwise", pair.conv(pair.conv(x, 20, 3, 1, 1, true), 24, 1, 1, 0));
 }
 
+// To one channel, by columns.
+void add_columns(GeneratedBatch& batch) {
+  Chain c;
+  Value* x = c.input(picture(47, 35, 24));
+  Value* y = c.conv(c.conv(x, 24, 3, 1, 1, true), 1, 3, 1, 1);
+  auto planned = c.g->clone();
+  planned->outputs.push_back(planned->nodes.back()->outputs[0]);
+  make_strips(*planned, target("avx512"), kCache);
+  EXPECT_EQ(std::string(find_kernel(*planned->nodes[1], target("avx512"))->name), "conv_columns");
+  for (const auto& n : planned->nodes) EXPECT_EQ(n->attributes.integer("strip", -1), 0) << n->name;
+  c.into(batch, "columns", y);
+}
+
 // From planes and back to planes.
 void add_between_planes(GeneratedBatch& batch) {
   Chain c;
@@ -259,6 +272,7 @@ void run(const char* name, BuildOptions options = {}) {
   GeneratedBatch batch;
   add_blocks(batch);
   add_pairs(batch);
+  add_columns(batch);
   add_between_planes(batch);
   add_concats(batch, name);
   add_skip(batch, name, "nearest", 20);

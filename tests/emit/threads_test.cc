@@ -36,6 +36,7 @@ void add_others(GeneratedBatch& batch) {
   };
   s.add("Softmax", {floats_of({1, 130, 700})}, {{"axis", int64_t{-1}}});
   s.add("Softmax", {floats_of({1, 90, 1300})}, {{"axis", int64_t{1}}});  // columns
+  s.add("Softmax", {floats_of({45001, 2})}, {{"axis", int64_t{-1}}});    // short rows
   s.add("Softmax", {floats({n, Dim(50), Dim(900)})}, {{"axis", int64_t{1}}});
   s.add("LayerNormalization", {floats_of({1, 210, 500}), floats_of({500}), floats_of({500})});
   for (const bool last : {false, true})
@@ -69,6 +70,7 @@ void run(const char* name, int threads, BuildOptions options = {}) {
   add_conv(s, n, 20, 24, 40, 3);              // pictures
   add_conv(s, Dim(1), 21, 40, 33, 1);         // tiles of one long row
   add_conv(s, Dim(1), 3, 256, 320, 1);        // panels
+  add_conv(s, Dim(1), 60, 32, 1, 3);          // columns
   add_conv(s, Dim(1), 40, 48, 48, 3, 1, 48);  // depthwise
   add_conv(s, n, 40, 48, 48, 5, 2, 48);
   add_conv(s, Dim(1), 18, 32, 64, 3, 1, 2);                                    // groups
