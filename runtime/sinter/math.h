@@ -287,20 +287,22 @@ template <class V>
 SINTER_INLINE V gelu(V x) {
   const V half = splat<V>(0.5f);
   const V u = sub(min(mul(x, x), splat<V>(26.01f)), splat<V>(13.0f));  // centred: no terms cancel
-  V p = splat<V>(-1.15420916e-18f);
-  p = detail::horner(p, u, 4.08583647e-17f);
-  p = detail::horner(p, u, -5.70296272e-16f);
-  p = detail::horner(p, u, 1.18272616e-14f);
-  p = detail::horner(p, u, -3.91872244e-13f);
-  p = detail::horner(p, u, 9.29840926e-12f);
-  p = detail::horner(p, u, -1.84577326e-10f);
-  p = detail::horner(p, u, 3.55112184e-09f);
-  p = detail::horner(p, u, -6.4918936e-08f);
-  p = detail::horner(p, u, 1.11249608e-06f);
-  p = detail::horner(p, u, -1.8303539e-05f);
-  p = detail::horner(p, u, 0.000300509826f);
-  p = detail::horner(p, u, -0.00530892052f);
-  p = detail::horner(p, u, 0.138631865f);
+  // The odd and the even powers apart: half as long a chain.
+  const V u2 = mul(u, u);
+  V odd = splat<V>(-1.15420916e-18f), even = splat<V>(4.08583647e-17f);
+  odd = detail::horner(odd, u2, -5.70296272e-16f);
+  even = detail::horner(even, u2, 1.18272616e-14f);
+  odd = detail::horner(odd, u2, -3.91872244e-13f);
+  even = detail::horner(even, u2, 9.29840926e-12f);
+  odd = detail::horner(odd, u2, -1.84577326e-10f);
+  even = detail::horner(even, u2, 3.55112184e-09f);
+  odd = detail::horner(odd, u2, -6.4918936e-08f);
+  even = detail::horner(even, u2, 1.11249608e-06f);
+  odd = detail::horner(odd, u2, -1.8303539e-05f);
+  even = detail::horner(even, u2, 0.000300509826f);
+  odd = detail::horner(odd, u2, -0.00530892052f);
+  even = detail::horner(even, u2, 0.138631865f);
+  const V p = fma(odd, u, even);
   const V beyond_0 = max(min(mul(p, x), half), neg(half));
   return mul(max(x, splat<V>(-14.0f)), add(beyond_0, half));
 }
