@@ -188,9 +188,10 @@ double columns_share(const Node& n, const Target& t) {
   if (8 * scratch_of(w, round_up(width * out, t.lanes)) > product(n.inputs[0]->type.shape).hi()) return 1;
   const double direct = static_cast<double>(width * depth) * panels_cost(t, out, columns);
   // A pixel's sums are as many additions, with a load each, as a row has taps; a column's are stored.
-  const double sums =
-      static_cast<double>((out + t.lanes - 1) / t.lanes * width + (width * out + t.lanes - 1) / t.lanes);
-  const double share = (static_cast<double>(depth) * panels_cost(t, width * out, columns) + sums) / direct;
+  const int64_t added = (out + t.lanes - 1) / t.lanes * width, stored = (width * out + t.lanes - 1) / t.lanes;
+  const double share = (static_cast<double>(depth) * panels_cost(t, width * out, columns) +
+                        static_cast<double>(added + stored)) /
+                       direct;
   return share < kWorth ? share : 1;
 }
 
