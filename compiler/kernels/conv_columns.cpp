@@ -28,9 +28,12 @@ bool serves(const Node& n) {
   return w.kernel.back() > 1 && w.strides.back() == 1 && w.pads_begin.back().is_static();
 }
 
-// Floats of scratch: the products of a row's columns.
-int64_t scratch_of(const Window& w, int64_t pitch) {
-  return (w.out.back().hi() + (w.kernel.back() - 1) * w.dilations.back()) * pitch;
+// Whether the scratch, the products of a row's columns, is small beside the input, so that the arena's budget
+// holds (docs/decisions/0009-arena-budget.md). In doubles: extents may have no bound yet.
+bool is_small(const Window& w, int64_t pitch, const Shape& input) {
+  const double columns = static_cast<double>(w.out.back().hi()) +
+                         static_cast<double>((w.kernel.back() - 1) * w.dilations.back());
+  return 8 * columns * static_cast<double>(pitch) <= static_cast<double>(product(input).hi());
 }
 
 bool accepts(const Node& n, const Target& t) { return t.lanes > 1 && columns_share(n, t) < 1; }
@@ -184,8 +187,7 @@ double columns_share(const Node& n, const Target& t) {
   const Window w = window_of(n);
   const int64_t width = w.kernel.back(), out = weight.dim(0),
                 columns = std::min<int64_t>(w.in.back().hi(), 64), depth = weight.size() / (out * width);
-  // Scratch has to be small beside what lives anyway (docs/decisions/0009-arena-budget.md).
-  if (8 * scratch_of(w, round_up(width * out, t.lanes)) > product(n.inputs[0]->type.shape).hi()) return 1;
+  if (!is_small(w, round_up(width * out, t.lanes), n.inputs[0]->type.shape)) return 1;
   const double direct = static_cast<double>(width * depth) * panels_cost(t, out, columns);
   // A pixel's sums are as many additions, with a load each, as a row has taps; a column's are stored.
   const int64_t added = (out + t.lanes - 1) / t.lanes * width, stored = (width * out + t.lanes - 1) / t.lanes;
