@@ -101,10 +101,7 @@ class Writer {
     });
     weights_->store("w", fmt::format("[{} taps of a row][{} channels][{} rows][{}], in panels of {}", width_,
                                      out_, outer_taps, in_, panels_.vectors * w_.target.lanes));
-    if (w_.node.anchor_inputs < 3 || !w_.node.inputs[2]) return;
-    std::vector<float> bias(static_cast<size_t>(round_up(out_, w_.target.lanes)));
-    std::copy_n(w_.node.inputs[2]->data->as<float>(), out_, bias.begin());
-    bias_ = w_.weights("bias", bias, fmt::format("[{}]", out_));
+    bias_ = padded_bias(w_, out_);
   }
 
   // The columns of a row from the first that a window covers; a vector more, which the last sums' idle lanes

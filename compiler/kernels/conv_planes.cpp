@@ -82,10 +82,7 @@ class Writer {
     weights_->add_group(out, [&](int64_t k, int64_t c) { return k < count ? weight[c * count + k] : 0.0f; });
     weights_->store("w", fmt::format("[{} channels][{} taps of {} planes], in panels of {}", out, taps_,
                                      channels_, panels_.vectors * lanes));
-    if (w_.node.anchor_inputs < 3 || !w_.node.inputs[2]) return;
-    std::vector<float> bias(static_cast<size_t>((panels_.full * panels_.vectors + panels_.rest) * lanes));
-    std::copy_n(w_.node.inputs[2]->data->as<float>(), out, bias.begin());
-    bias_ = w_.weights("bias", bias, fmt::format("[{}]", out));
+    bias_ = padded_bias(w_, out);
   }
 
   // The text that makes all taps 0: those beyond the last stay so.

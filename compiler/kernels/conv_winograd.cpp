@@ -227,11 +227,7 @@ class Writer {
     weights_->store("w", fmt::format("{}[{}], in panels of {}",
                                      choice_.by_positions ? positions + channels : channels + positions,
                                      l_.in, panels_.vectors * lanes));
-    if (n_.anchor_inputs > 2 && n_.inputs[2]) {
-      std::vector<float> bias(static_cast<size_t>(round_up(l_.out, lanes)));
-      std::copy_n(n_.inputs[2]->data->as<float>(), l_.out, bias.begin());
-      bias_ = w_.weights("bias", bias, fmt::format("[{}]", l_.out));
-    }
+    bias_ = padded_bias(w_, l_.out);
     y_ = w_.output(0);
     body();
   }

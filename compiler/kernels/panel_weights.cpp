@@ -75,4 +75,12 @@ void PanelWeights::emit(const std::string& group, const LayerWriter::Turns& turn
   });
 }
 
+std::string padded_bias(LayerWriter& w, int64_t channels) {
+  const Node& n = w.node;
+  if (n.anchor_inputs < 3 || !n.inputs[2]) return "";
+  std::vector<float> bias(static_cast<size_t>(round_up(channels, w.target.lanes)));
+  std::copy_n(n.inputs[2]->data->as<float>(), channels, bias.begin());
+  return w.weights("bias", bias, fmt::format("[{}]", channels));
+}
+
 }  // namespace sinter

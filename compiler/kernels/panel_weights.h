@@ -57,4 +57,8 @@ class PanelWeights {
   std::string name_, type_ = "float";
 };
 
+// A convolution's bias for `channels` channels as the parameter `bias`, zeros up to whole vectors; its name,
+// empty where the node has none.
+std::string padded_bias(LayerWriter& w, int64_t channels);
+
 }  // namespace sinter

@@ -37,6 +37,7 @@ void add_convs(Sheet& s, DType type) {
       {"Conv", {9, 8}, 9, {15, 3, 3, 3}, {{"pads", same}, {"group", int64_t{3}}}},
       {"Conv", {20, 20}, 33, {19, 33, 3, 3}, {{"pads", same}, {"winograd", int64_t{4}}}},
       {"Conv", {20, 20}, 16, {32, 16, 3, 3}, {{"pads", same}}},
+      {"Conv", {24, 20}, 32, {3, 32, 3, 5}, {{"pads", same}}},  // by columns
       {"ConvTranspose", {5, 6}, 6, {6, 5, 3, 3}, {}},
       {"ConvTranspose", {4, 7}, 8, {8, 22, 2, 2}, {{"strides", twice}}},
       {"ConvTranspose", {4, 5}, 6, {6, 3, 4, 3}, {{"pads", Ints{1, 1, 0, 1}}, {"group", int64_t{2}}}},
