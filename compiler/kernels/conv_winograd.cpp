@@ -1,5 +1,6 @@
-// Winograd convolution: kernels of 3x3 to 6x6, stride 1, on channels-last floats, F(MY x MX, R x R) with 4, 6
-// or 8 positions along each axis (the transforms are in runtime/sinter/winograd.h).
+// Winograd convolution: kernels of 3x3 to 6x6 and lines of 2 to 7 taps, stride 1, on channels-last floats,
+// F(MY x MX, RY x RX) with 4, 6 or 8 positions along each axis, 1 across a line (the transforms are in
+// runtime/sinter/winograd.h).
 //
 // The picture's tiles are cut into groups whose transformed inputs (V) and sums (S) stay in the second-level
 // cache. For a group: all its inputs are transformed; then for each panel of output channels the sums at all
@@ -34,12 +35,24 @@ constexpr double kWorth = 1.06;  // times as fast as with six
 
 struct Layer {
   int64_t in, out;
-  int taps;
-  const float* weight;  // [out][in][taps][taps]
+  int tap_rows, tap_columns;
+  const float* weight;  // [out][in][tap_rows][tap_columns]
+  int64_t taps() const { return int64_t{tap_rows} * tap_columns; }
 };
 Layer layer_of(const Node& n) {
   const Tensor& w = *n.inputs[1]->data;
-  return {w.dim(1), w.dim(0), static_cast<int>(w.dim(2)), w.as<float>()};
+  const int rows = w.rank() == 4 ? static_cast<int>(w.dim(2)) : 1;
+  return {w.dim(1), w.dim(0), rows, static_cast<int>(w.shape().back()), w.as<float>()};
+}
+
+// The node's window with two axes: that along one is a picture of one row.
+Window plane_of(const Node& n) {
+  Window w = window_of(n);
+  if (w.rank() == 2) return w;
+  for (auto* of : {&w.kernel, &w.strides, &w.dilations}) of->insert(of->begin(), 1);
+  for (auto* of : {&w.pads_begin, &w.pads_end}) of->insert(of->begin(), Dim(0));
+  for (auto* of : {&w.in, &w.out}) of->insert(of->begin(), Dim(1));
+  return w;
 }
 
 // The work of one picture cut into tiles.
@@ -84,7 +97,7 @@ int64_t group_of(const Node& n, const Target& t, const WinogradTile& shape, int6
 bool fits_by_positions(const Node& n, const Target& t, const WinogradTile& shape) {
   const Layer l = layer_of(n);
   const Machine m = machine_of(t);
-  const Window w = window_of(n);
+  const Window w = plane_of(n);
   if (!w.out[0].is_static() || !w.out[1].is_static()) return false;
   const int64_t tiles = tiles_in(w, shape);
   const int64_t in = 4 * tiles * pitch_of(l, t), out = 4 * tiles * round_up(l.out, t.lanes);
@@ -95,7 +108,7 @@ bool fits_by_positions(const Node& n, const Target& t, const WinogradTile& shape
 Choice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool by_positions) {
   const Layer l = layer_of(n);
   const Machine machine = machine_of(t);
-  const int64_t tiles = tiles_in(window_of(n), tile);
+  const int64_t tiles = tiles_in(plane_of(n), tile);
   const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
   Choice c{tile, by_positions ? tiles : group_of(n, t, tile, tiles, panels), by_positions};
   if (c.group == 0) return {tile, 0, false, std::numeric_limits<double>::infinity()};
@@ -121,7 +134,7 @@ Choice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool b
   else if (inputs / groups + panel > l2)
     stream += inputs * static_cast<double>(panel_count(panels)) / machine.again_bytes;
   // Loads, stores and arithmetic of the two transforms; that of eight positions is twice as much each.
-  const auto arithmetic = [](int64_t n) { return n == 8 ? 3.8 : 2.0; };
+  const auto arithmetic = [](int64_t n) { return n == 8 ? 3.8 : n == 1 ? 0.0 : 2.0; };
   const double transform = (4 + arithmetic(tile.height()) + arithmetic(tile.width())) * positions;
   const double transforms = static_cast<double>(tiles) * (in + out * 0.9) * transform / machine.ops;
   c.cycles = std::max(sums, stream) + 0.3 * std::min(sums, stream) + transforms;
@@ -131,10 +144,10 @@ Choice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool b
 double direct_cycles(const Node& n, const Target& t) {
   const Layer l = layer_of(n);
   const Machine machine = machine_of(t);
-  const Window w = window_of(n);
+  const Window w = plane_of(n);
   const double pixels = static_cast<double>(likely(w.out[0]) * likely(w.out[1]));
   const double out = std::ceil(static_cast<double>(l.out) / t.lanes);
-  const double taps = l.taps * l.taps * columns_share(n, t);
+  const double taps = static_cast<double>(l.taps()) * columns_share(n, t);
   const double sums = taps * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
   const double weights = taps * static_cast<double>(l.in) * out * t.lanes * 4;
   const double stream =
@@ -143,18 +156,22 @@ double direct_cycles(const Node& n, const Target& t) {
 }
 
 // The tiles that the attribute `winograd` allows (it is the most outputs along an axis), squares and those
-// with eight positions along one axis and six along the other. The attribute `winograd_tile` (plan/tuning.h)
-// names a square.
+// with eight positions along one axis and six along the other; of a line's, along it. The attribute
+// `winograd_tile` (plan/tuning.h) names a square or a line.
 std::vector<WinogradTile> tiles_of(const Node& n) {
-  const int taps = layer_of(n).taps;
+  const Layer l = layer_of(n);
   const int64_t most = n.attributes.integer("winograd", 0), tuned = n.attributes.integer("winograd_tile", 0);
+  const bool down = l.tap_columns == 1, along = l.tap_rows == 1;
   std::vector<WinogradTile> tiles;
   const auto add = [&](int height, int width) {
-    const WinogradTile tile{height - taps + 1, width - taps + 1, taps};
-    if (std::min(tile.rows, tile.columns) < 2 || std::max(tile.rows, tile.columns) > most) return;
-    if (tuned == 0 || (height == width && tuned == tile.rows)) tiles.push_back(tile);
+    const WinogradTile tile{height - l.tap_rows + 1, width - l.tap_columns + 1, l.tap_rows, l.tap_columns};
+    const int more = std::max(tile.rows, tile.columns),
+              less = down || along ? more : std::min(tile.rows, tile.columns);
+    if (less < 2 || more > most) return;
+    if (tuned == 0 || (less == more && tuned == more)) tiles.push_back(tile);
   };
-  for (const int n : {8, 6, 4}) add(n, n);
+  for (const int n : {8, 6, 4}) add(along ? 1 : n, down ? 1 : n);
+  if (down || along) return tiles;
   add(6, 8);
   add(8, 6);
   return tiles;
@@ -193,7 +210,7 @@ class Writer {
       : w_(w),
         n_(w.node),
         l_(layer_of(n_)),
-        window_(window_of(n_)),
+        window_(plane_of(n_)),
         choice_(choice),
         epilogue_(w, n_.outputs[0]->type.shape) {}
 
@@ -214,12 +231,12 @@ class Writer {
         choice_.group * (choice_.by_positions ? round_up(l_.out, lanes) : panels_.vectors * lanes) + 16;
     w_.include("sinter/winograd.h");
     w_.include("sinter/dims.h");
-    w_.flops(product(out) * Dim(2 * l_.taps * l_.taps * l_.in));
+    w_.flops(product(out) * Dim(2 * l_.taps() * l_.in));
     w_.summary(fmt::format(
-        "Conv {0}x{0} by Winograd F({1}x{2}, {0}x{0}), {3} -> {4} channels, {5} of {6} tiles, "
-        "error {7:.1g} of the largest{8}",
-        l_.taps, tile.rows, tile.columns, l_.in, l_.out, choice_.by_positions ? "positions" : "groups",
-        choice_.group, choice_.error, epilogue_.summary()));
+        "Conv {0}x{1} by Winograd F({2}x{3}, {0}x{1}), {4} -> {5} channels, {6} of {7} tiles, "
+        "error {8:.1g} of the largest{9}",
+        l_.tap_rows, l_.tap_columns, tile.rows, tile.columns, l_.in, l_.out,
+        choice_.by_positions ? "positions" : "groups", choice_.group, choice_.error, epilogue_.summary()));
     x_ = w_.input(0);
     pack();
     const std::string channels = fmt::format("[{} channels]", l_.out),
@@ -253,7 +270,7 @@ class Writer {
     const WinogradWeights weights(choice_.tile);
     for (int64_t o = 0; o < l_.out; ++o)
       for (int64_t c = 0; c < l_.in; ++c) {
-        weights.transform(l_.weight + (o * l_.in + c) * l_.taps * l_.taps, one.data());
+        weights.transform(l_.weight + (o * l_.in + c) * l_.taps(), one.data());
         for (int64_t k = 0; k < positions; ++k)
           u[static_cast<size_t>((k * l_.in + c) * l_.out + o)] =
               static_cast<float>(one[static_cast<size_t>(k)]);
@@ -390,7 +407,15 @@ class Writer {
 
   // The template arguments of the transforms.
   std::string shape() const {
-    return fmt::format("{}, {}, {}", choice_.tile.rows, choice_.tile.columns, l_.taps);
+    return fmt::format("{}, {}, {}, {}", choice_.tile.rows, choice_.tile.columns, l_.tap_rows,
+                       l_.tap_columns);
+  }
+
+  // The index of a result of the tile at (oy, ox), channel `c`.
+  std::vector<std::string> index(const std::string& c) const {
+    std::vector<std::string> i{n_.inputs[0]->type.shape[0].is(1) ? "0" : "n", "oy + i", "ox + j", c};
+    if (n_.outputs[0]->type.shape.size() == 3) i.erase(i.begin() + 1);
+    return i;
   }
 
   void outputs(const std::string& columns) {
@@ -403,7 +428,7 @@ class Writer {
     if (epilogue_.asks_ahead()) {
       w_.out.line("for (int i = 0; i < {}; ++i) {{", tile.rows);
       w_.out.line("for (int j = 0; j < {}; ++j) {{", tile.columns);
-      epilogue_.ask_ahead({batched ? "n" : "0", "oy + i", "ox + j", "c"}, w_.out);
+      epilogue_.ask_ahead(index("c"), w_.out);
       w_.out.line("}}");
       w_.out.line("}}");
     }
@@ -418,8 +443,7 @@ class Writer {
         shape(), sums_, sum_pitch_, choice_.by_positions ? "oc" : "o * kLanes", sum_plane_, height,
         tile.columns, width);
     const std::string value =
-        epilogue_.vector(bias_.empty() ? "sum" : "add(sum, b)",
-                         {batched ? "n" : "0", "oy + i", "ox + j", "oc"}, "lanes", w_.out);
+        epilogue_.vector(bias_.empty() ? "sum" : "add(sum, b)", index("oc"), "lanes", w_.out);
     w_.out.line("store_lanes({} + (({}oy + i) * {} + ox + j) * {} + oc, {}, lanes);", y_,
                 batched ? fmt::format("n * {} + ", height) : "", width, w_.dim(output_pitch(n_)), value);
     w_.out.line("}});");
@@ -450,9 +474,10 @@ void emit(LayerWriter& w) { Writer(w, *choose(w.node, w.target)).emit(); }
 }  // namespace
 
 const std::vector<Kernel>& kernels_conv_winograd() {
-  static const std::vector<Kernel> table = {
-      {"conv_winograd", "3x3 to 6x6 convolution of stride 1 on channels-last floats, by Winograd's filtering",
-       accepts, emit, true}};
+  static const std::vector<Kernel> table = {{"conv_winograd",
+                                             "convolution of 3x3 to 6x6 taps, or 2 to 7 in a line, stride 1, "
+                                             "channels-last, by Winograd's filtering",
+                                             accepts, emit, true}};
   return table;
 }
 

@@ -23,13 +23,14 @@ namespace {
 template <class T>
 using Matrix = std::vector<std::vector<T>>;
 
-// Of N positions all but infinity, as the transforms of the runtime's winograd.h have them.
+// Of N positions all but infinity, as the transforms of the runtime's winograd.h have them. A single one is
+// infinity: all its matrices are 1.
 const std::vector<double>& points_of(size_t n) {
   static const double r = std::sqrt(0.5);
-  static const std::vector<double> four{0, 1, -1}, six{0, r, -r, 2 * r, -2 * r},
+  static const std::vector<double> one, four{0, 1, -1}, six{0, r, -r, 2 * r, -2 * r},
       eight{0, 1, -1, 2, -2, 0.5, -0.5};
-  SINTER_CHECK(n == 4 || n == 6 || n == 8);
-  return n == 4 ? four : n == 6 ? six : eight;
+  SINTER_CHECK(n == 1 || n == 4 || n == 6 || n == 8);
+  return n == 1 ? one : n == 4 ? four : n == 6 ? six : eight;
 }
 
 // Coefficients of the product of x - q over all points but number `without`, the lowest first.
@@ -50,6 +51,7 @@ double sign_of_first(const std::vector<double>& points) {
 
 Matrix<float> input_transform(size_t n) {
   const std::vector<double>& points = points_of(n);
+  if (n == 1) return {{1}};
   Matrix<float> b;
   for (size_t i = 0; i < n; ++i) {
     std::vector<float> row(n);
@@ -114,34 +116,35 @@ std::vector<Lanes<float>> both_sides(const Matrix<float>& a, const std::vector<L
 // exact += the convolution of the tile's inputs d with k, in double.
 void convolve(const WinogradTile& tile, const float* k, const std::vector<Lanes<double>>& d,
               std::vector<Lanes<double>>& exact) {
-  const auto taps = static_cast<size_t>(tile.taps), rows = static_cast<size_t>(tile.rows),
-             columns = static_cast<size_t>(tile.columns), width = static_cast<size_t>(tile.width());
-  for (size_t tap = 0; tap < taps * taps; ++tap) {
+  const auto taps = static_cast<size_t>(tile.taps()), across = static_cast<size_t>(tile.tap_columns),
+             rows = static_cast<size_t>(tile.rows), columns = static_cast<size_t>(tile.columns),
+             width = static_cast<size_t>(tile.width());
+  for (size_t tap = 0; tap < taps; ++tap) {
     const double w = static_cast<double>(k[tap]);
     for (size_t i = 0; i < rows; ++i)
       for (size_t j = 0; j < columns; ++j)
         for (size_t s = 0; s < kTiles; ++s)
-          exact[i * columns + j][s] += w * d[(i + tap / taps) * width + j + tap % taps][s];
+          exact[i * columns + j][s] += w * d[(i + tap / across) * width + j + tap % across][s];
   }
 }
 
 }  // namespace
 
 WinogradWeights::WinogradWeights(const WinogradTile& tile)
-    : down_(weight_transform(static_cast<size_t>(tile.height()), static_cast<size_t>(tile.taps))),
-      along_(weight_transform(static_cast<size_t>(tile.width()), static_cast<size_t>(tile.taps))) {}
+    : down_(weight_transform(static_cast<size_t>(tile.height()), static_cast<size_t>(tile.tap_rows))),
+      along_(weight_transform(static_cast<size_t>(tile.width()), static_cast<size_t>(tile.tap_columns))) {}
 
 void WinogradWeights::transform(const float* w, double* to) const {
-  const size_t taps = down_[0].size(), width = along_.size();
-  std::vector<double> row(taps);
+  const size_t rows = down_[0].size(), columns = along_[0].size(), width = along_.size();
+  std::vector<double> row(columns);
   for (size_t i = 0; i < down_.size(); ++i) {
-    for (size_t c = 0; c < taps; ++c) {
+    for (size_t c = 0; c < columns; ++c) {
       row[c] = 0;
-      for (size_t k = 0; k < taps; ++k) row[c] += down_[i][k] * static_cast<double>(w[k * taps + c]);
+      for (size_t k = 0; k < rows; ++k) row[c] += down_[i][k] * static_cast<double>(w[k * columns + c]);
     }
     for (size_t j = 0; j < width; ++j) {
       double sum = 0;
-      for (size_t c = 0; c < taps; ++c) sum += row[c] * along_[j][c];
+      for (size_t c = 0; c < columns; ++c) sum += row[c] * along_[j][c];
       to[i * width + j] = sum;
     }
   }
@@ -176,7 +179,7 @@ double winograd_error(const Node& node, const WinogradTile& tile) {
     std::vector<Lanes<float>> sums(positions);
     std::vector<Lanes<double>> exact(static_cast<size_t>(tile.outputs()));
     for (int64_t c = 0; c < in; ++c) {
-      const float* k = weight.as<float>() + (o * in + c) * tile.taps * tile.taps;
+      const float* k = weight.as<float>() + (o * in + c) * tile.taps();
       weights.transform(k, w.data());
       const auto& v = transformed[static_cast<size_t>(c)];
       for (size_t i = 0; i < positions; ++i)

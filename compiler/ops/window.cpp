@@ -250,12 +250,14 @@ bool may_use_winograd(const Node& n) {
   if (n.inputs[0]->type.dtype != DType::kF32 || n.outputs[0]->type.dtype != DType::kF32 || !w.data)
     return false;
   if (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data) return false;
-  if (n.attributes.integer("group", 1) != 1 || w.data->rank() != 4) return false;
+  if (n.attributes.integer("group", 1) != 1 || w.data->rank() < 3 || w.data->rank() > 4) return false;
   const Window window = window_of(n);
-  const int64_t taps = window.kernel[0];
-  if (taps < 3 || taps > 6) return false;
-  for (size_t a = 0; a < 2; ++a)
-    if (window.kernel[a] != taps || window.strides[a] != 1 || window.dilations[a] != 1) return false;
+  const int64_t less = std::min(window.kernel[0], window.kernel.back()),
+                more = std::max(window.kernel[0], window.kernel.back());
+  const bool line = window.rank() == 1 || less == 1, square = less == more && more >= 3 && more <= 6;
+  if (!square && !(line && more >= 2 && more <= 7)) return false;
+  for (size_t a = 0; a < window.rank(); ++a)
+    if (window.strides[a] != 1 || window.dilations[a] != 1) return false;
   return true;
 }
 

@@ -65,9 +65,9 @@ Shape with_channels(const Attributes&, const Dim& batch, const Dim& channels, co
 Tensor channels_first(const Attributes&, const Tensor&);  // any data tensor of the node as [N, C, spatial...]
 Tensor as_node_layout(const Attributes&, const Tensor&);  // back
 
-// Whether the node is a convolution of 3x3, 4x4, 5x5 or 6x6 taps and stride 1 over two axes, channels last,
-// one group, in float32 with constant weights and bias: what Winograd's filtering computes. Rearranging sums
-// so is a matter of the caller's.
+// Whether the node is a convolution of 3x3, 4x4, 5x5 or 6x6 taps over two axes, or of 2 to 7 taps in a line
+// over one or two, of stride 1, channels last, one group, in float32 with constant weights and bias: what
+// Winograd's filtering computes. Rearranging sums so is a matter of the caller's.
 bool may_use_winograd(const Node&);
 
 // Visits the taps of output `flat` (row-major over w.out) that lie inside the input: f(tap, offset) with

@@ -1,11 +1,12 @@
-// Winograd's minimal filtering F(MY x MX, R x R) on channels-last tensors: MY x MX outputs of an R x R
-// convolution from NY x NX = (MY + R - 1) x (MX + R - 1) inputs by NY x NX products instead of R R MY MX.
+// Winograd's minimal filtering F(MY x MX, RY x RX) on channels-last tensors: MY x MX outputs of an RY x RX
+// convolution from NY x NX = (MY + RY - 1) x (MX + RX - 1) inputs by NY x NX products instead of RY RX MY MX.
 //
 //   Y = At [ (G g Gt) . (Bt d B) ] A     (Lavin and Gray, "Fast Algorithms for Convolutional Neural
 //   Networks", 2016)
 //
-// N is 4, 6 or 8 along each axis, and the points depend on it alone, whatever R is: 0, 1, -1, infinity for 4;
-// 0, +-r, +-2r, infinity with r = sqrt(1/2) for 6 (a quarter of the error that 1 and 2 have); 0, +-1, +-2,
+// N is 4, 6 or 8 along each axis, or 1 across a line of taps, and the points depend on it alone, whatever R
+// is: 0, 1, -1, infinity for 4; 0, +-r, +-2r, infinity with r = sqrt(1/2) for 6 (a quarter of the error that
+// 1 and 2 have); 0, +-1, +-2,
 // +-1/2, infinity for 8. Weights come transformed; the sums over input channels at each of the NY x NX
 // positions are matrix products (mac.h). Here are the two transforms of data.
 #ifndef SINTER_WINOGRAD_H_
@@ -20,6 +21,7 @@ namespace sinter::SINTER_ISA {
 namespace detail {
 
 // Bt d: N values to N positions, in place.
+SINTER_INLINE void winograd_forward(f32v (&)[1]) {}
 SINTER_INLINE void winograd_forward(f32v (&d)[4]) {
   const f32v a = sub(d[0], d[2]), b = add(d[1], d[2]), c = sub(d[2], d[1]), e = sub(d[3], d[1]);
   d[0] = a, d[1] = b, d[2] = c, d[3] = e;
@@ -50,6 +52,7 @@ SINTER_INLINE void winograd_forward(f32v (&d)[8]) {
 // At m: N positions to M values. Value i sums the positions by the i-th power of their points: those of a
 // point and its negative are added for even i, subtracted for odd i. The last value has infinity's position
 // too.
+SINTER_INLINE void winograd_back(const f32v (&m)[1], f32v (&y)[1]) { y[0] = m[0]; }
 template <int M>
 SINTER_INLINE void winograd_back(const f32v (&m)[4], f32v (&y)[M]) {
   const f32v a = add(m[1], m[2]), b = sub(m[1], m[2]);
@@ -105,24 +108,24 @@ SINTER_INLINE void winograd_column(const float* from, std::ptrdiff_t row, int fi
 // `tiles` neighbouring tiles of one row of tiles of a picture [height][width][channels]; (top, left) is the
 // corner of the first one's inputs, possibly outside, where all is 0. Position k of tile t, channel c goes to
 // v[k * plane + t * pitch + c]; pitch >= channels rounded up to whole vectors, the lanes beyond are 0.
-template <int MY, int MX, int R>
+template <int MY, int MX, int RY, int RX>
 [[gnu::noinline]] static void winograd_input(const float* x, std::int64_t height, std::int64_t width,
                                              std::int64_t channels, std::int64_t top, std::int64_t left,
                                              std::int64_t tiles, float* v, std::int64_t plane,
                                              std::int64_t pitch) {
-  constexpr int NY = MY + R - 1, NX = MX + R - 1;
+  constexpr int NY = MY + RY - 1, NX = MX + RX - 1;
   const int first = top < 0 ? static_cast<int>(-top) : 0;
   const int last = height - top < NY ? static_cast<int>(height - top) : NY;
   const float* const corner = x + (top * width + left) * channels;
   const auto tile = [&](f32v(&e)[NX][NY], std::int64_t t, std::int64_t c, int lanes)
       __attribute__((always_inline)) {
     // The first columns are those of the tile before.
-    const int known = t > 0 ? R - 1 : 0;
+    const int known = t > 0 ? RX - 1 : 0;
     if (known > 0) {
       SINTER_UNROLL
       for (int i = 0; i < NY; i++) {
         SINTER_UNROLL
-        for (int j = 0; j < R - 1; j++) e[j][i] = e[MX + j][i];
+        for (int j = 0; j < RX - 1; j++) e[j][i] = e[MX + j][i];
       }
     }
     for (int j = known; j < NX; j++) {
@@ -166,10 +169,10 @@ template <int MY, int MX, int R>
 
 // One vector of output channels of a tile: its sums are m[k * plane] for position k. Calls put(i, j, value)
 // for the outputs in the first `rows` rows and `columns` columns of the tile; i is known to the compiler.
-template <int MY, int MX, int R, class Put>
+template <int MY, int MX, int RY, int RX, class Put>
 SINTER_INLINE void winograd_output(const float* m, std::int64_t plane, std::int64_t rows,
                                    std::int64_t columns, Put put) {
-  constexpr int NY = MY + R - 1, NX = MX + R - 1;
+  constexpr int NY = MY + RY - 1, NX = MX + RX - 1;
   f32v e[MX][NY];
   for (int i = 0; i < NY; i++) {
     f32v d[NX], y[MX];

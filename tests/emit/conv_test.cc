@@ -216,6 +216,40 @@ void add_winograd_sizes(GeneratedBatch& batch, const Target& t, int64_t position
          {1e-4, positions == 8 ? 3e-5 : 1e-5});
 }
 
+// Taps in a line, along either axis of a picture or the only one, with every tile that they have.
+void add_winograd_lines(GeneratedBatch& batch, const Target& t, int64_t positions) {
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 3), h = s.symbol("H", 7, 40);
+  const Case cases[] = {
+      {{13, 22}, 32, 40, 1, {1, 3}, pads({0, 1, 0, 1})},
+      {{22, 13}, 33, 32, 1, {3, 1}, pads({1, 0, 1, 0})},
+      {{1, 50}, 24, 35, 1, {1, 5}, pads({0, 2, 0, 2})},
+      {{21, 9}, 32, 48, 1, {5, 1}, pads({0, 1, 3, 0})},
+      {{61}, 32, 36, 1, {3}, pads({1, 1})},
+      {{40}, 40, 33, 1, {7}, pads({3, 3})},
+      {{h}, 24, 32, 1, {4}, pads({0, 3})},
+      {{h, 11}, 32, 32, 1, {7, 1}, pads({3, 0, 3, 0})},
+      {{9, h}, 32, 24, 1, {1, 2}, pads({0, 0, 0, 1})},
+  };
+  unsigned i = 0;
+  for (const Case& c : cases) {
+    const int64_t most = positions - *std::max_element(c.kernel.begin(), c.kernel.end()) + 1;
+    if (most >= 2) {
+      Node* node = add_conv(s, i % 2 == 0 ? n : Dim(1), c, i % 3 != 1, i);
+      node->attributes.set("winograd", most);
+      node->attributes.set("winograd_tile", most);  // whatever the model says
+      if (positions < 8) {                          // of more, the weights decide
+        EXPECT_EQ(std::string(find_kernel(*node, t)->name), "conv_winograd") << t.name << ", case " << i;
+      }
+      if (i % 2 == 0) add_epilogue(s);
+    }
+    ++i;
+  }
+  s.into(batch, fmt::format("winograd_lines{}", positions),
+         {{{"N", 1}, {"H", 7}}, {{"N", 3}, {"H", 40}}, {{"N", 2}, {"H", 26}}},
+         {1e-4, positions == 8 ? 3e-5 : 1e-5});
+}
+
 // Few tiles of many channels: the positions are outermost.
 void add_winograd_positions(GeneratedBatch& batch, const Target& t) {
   Sheet s;
@@ -245,6 +279,7 @@ void run(const char* name, const BuildOptions& options = {}) {
   add_transposed(batch);
   for (const int64_t most : {2, 4, 6}) add_winograd(batch, t, most);
   for (const int64_t positions : {6, 8}) add_winograd_sizes(batch, t, positions);
+  for (const int64_t positions : {4, 6, 8}) add_winograd_lines(batch, t, positions);
   add_winograd_positions(batch, t);
   expect_good(batch.run(t, options), name);
 }
@@ -281,7 +316,7 @@ TEST(Winograd, OnlyWhereAllowed) {
   Case strided = plain, dilated = plain, wide = plain;
   strided.attributes = pads({1, 1, 1, 1}, {2, 2});
   dilated.attributes = pads({2, 2, 2, 2}, {1, 1}, {2, 2});
-  wide.kernel = {3, 5};
+  wide.kernel = {3, 5};  // neither a square nor a line
   for (const Case& c : {strided, dilated, wide}) {
     Node* n = add_conv(s, Dim(1), c, true, 1);
     n->attributes.set("winograd", int64_t{6});
