@@ -1,7 +1,8 @@
 // sinter bench: times of the built model, whole and by layer, and what it takes of memory and code.
 //
 // The whole is timed in a build without --trace; the layers in a second build with it, where the clock is
-// read after every layer.
+// read after every layer whose result is there then. The time of others, those before the last one of a group
+// in strips of rows or of the parts of a Concat, is part of the next one's; its rate counts their work too.
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -79,6 +80,7 @@ int bench(Options& o) {
   j["text_bytes"] = size.text_bytes;
   j["layers"] = ordered_json::array();
   const ordered_json& us = layer_times["layers_us"];
+  double flops = 0;  // of this layer and of those before it whose time is part of its own
   for (size_t i = 0; i < traced.plan.layers.size(); ++i) {
     const Layer& l = traced.plan.layers[i];
     const double t = i < us.size() ? us[i].get<double>() : 0.0;
@@ -88,8 +90,14 @@ int bench(Options& o) {
                            {"summary", l.summary},
                            {"flops", l.flops},
                            {"min_us", t}});
-    fmt::print("{:>4}  {:<34} {:<18} {:>10.2f} us {:>8.2f} GFLOP/s\n", i, l.function.substr(0, 34),
-               l.kernel.substr(0, 18), t, t > 0 ? l.flops / t / 1e3 : 0.0);
+    flops += l.flops;
+    fmt::print("{:>4}  {:<34} {:<18} ", i, l.function.substr(0, 34), l.kernel.substr(0, 18));
+    if (t > 0) {
+      fmt::print("{:>10.2f} us {:>8.2f} GFLOP/s\n", t, flops / t / 1e3);
+      flops = 0;
+    } else {  // the trace sees no result of its own: strips of rows, parts of a Concat
+      fmt::print("with the next\n");
+    }
   }
   fmt::print("min {:.2f} us, median {:.2f} us of {} runs\n", times["min_us"].get<double>(),
              times["median_us"].get<double>(), o.repeat);
