@@ -1,15 +1,15 @@
 #include "kernels/panel_weights.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "sinter/half.h"
 
 namespace sinter {
 namespace {
 
-bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+bool same_bits(float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
 
 bool all_half(const std::vector<float>& v) {
   return std::all_of(v.begin(), v.end(),
@@ -23,6 +23,7 @@ bool all_bfloat16(const std::vector<float>& v) {
 template <class To>
 std::vector<uint16_t> narrowed(const std::vector<float>& v, To to) {
   std::vector<uint16_t> bits;
+  bits.reserve(v.size());
   for (const float x : v) bits.push_back(to(x).bits);
   return bits;
 }
