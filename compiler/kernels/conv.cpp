@@ -17,12 +17,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
-  if (std::string_view(n.op->name) != "Conv" || n.attributes.integer("channels_last", 0) != 1) return false;
-  if (n.inputs[0]->type.dtype != DType::kF32 || n.outputs[0]->type.dtype != DType::kF32) return false;
-  if (!n.inputs[1]->data || (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data)) return false;
-  return !n.epilogue || has_vector_text(*n.epilogue);
-}
+bool accepts(const Node& n, const Target&) { return is_float_conv(n); }
 
 struct Geometry {
   int64_t groups, in_channels, out_channels, group_in, group_out;

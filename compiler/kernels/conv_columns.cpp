@@ -17,13 +17,7 @@ namespace sinter {
 namespace {
 
 bool serves(const Node& n) {
-  if (n.op->domain[0] != 0 || std::string_view(n.op->name) != "Conv" ||
-      n.attributes.integer("channels_last", 0) != 1 || n.attributes.integer("group", 1) != 1 ||
-      n.attributes.has("planar"))
-    return false;
-  if (n.inputs[0]->type.dtype != DType::kF32 || n.outputs[0]->type.dtype != DType::kF32) return false;
-  if (!n.inputs[1]->data || (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data)) return false;
-  if (n.epilogue && !has_vector_text(*n.epilogue)) return false;
+  if (!is_float_conv(n) || n.attributes.integer("group", 1) != 1 || n.attributes.has("planar")) return false;
   const Window w = window_of(n);
   return w.kernel.back() > 1 && w.strides.back() == 1 && w.pads_begin.back().is_static();
 }
@@ -149,8 +143,8 @@ class Writer {
     w_.out.line("for (std::int64_t ox = 0; ox < {}; ++ox) {{", w_.dim(rows.out_width()));
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int o = 0; o < {}; ++o) {{", vectors);
-    w_.out.line("constexpr int kLast = {};", out_ - (vectors - 1) * w_.target.lanes);
-    w_.out.line("const int lanes = o == {} ? kLast : kLanes;", vectors - 1);
+    w_.out.line("const int lanes = o == {} ? {} : kLanes;", vectors - 1,
+                out_ - (vectors - 1) * w_.target.lanes);
     w_.out.line("const float* const from = {} + ox * {} + o * kLanes;", columns_, pitch_);
     w_.out.line("f32v sum = {};", bias_.empty() ? "zero()" : fmt::format("load({} + o * kLanes)", bias_));
     w_.out.line("SINTER_UNROLL");

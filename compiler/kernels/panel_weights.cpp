@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "emit/expr_text.h"
+#include "ops/op.h"
 #include "sinter/half.h"
 
 namespace sinter {
@@ -74,6 +76,13 @@ void PanelWeights::emit(const std::string& group, const LayerWriter::Turns& turn
   emit_panels(w_, panels_, k_count_, weights, "0", turns, [&](const std::string& at, bool is_full) {
     return fmt::format("widen({}, {}, {})", at, is_full ? full : last, panel);
   });
+}
+
+bool is_float_conv(const Node& n) {
+  if (std::string_view(n.op->name) != "Conv" || n.attributes.integer("channels_last", 0) != 1) return false;
+  if (n.inputs[0]->type.dtype != DType::kF32 || n.outputs[0]->type.dtype != DType::kF32) return false;
+  if (!n.inputs[1]->data || (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data)) return false;
+  return !n.epilogue || has_vector_text(*n.epilogue);
 }
 
 std::string padded_bias(LayerWriter& w, int64_t channels) {

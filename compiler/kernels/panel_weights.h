@@ -57,6 +57,9 @@ class PanelWeights {
   std::string name_, type_ = "float";
 };
 
+// Whether the node is a Conv on channels-last floats with constant weights and bias, whose epilogue, if any,
+// is in vectors.
+bool is_float_conv(const Node&);
 // A convolution's bias for `channels` channels as the parameter `bias`, zeros up to whole vectors; its name,
 // empty where the node has none.
 std::string padded_bias(LayerWriter& w, int64_t channels);
