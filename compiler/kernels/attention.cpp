@@ -1,12 +1,12 @@
 // Attention of floats: tiles of queries against blocks of keys, never the whole matrix of scores.
 //
 // For each head of keys, K is packed transposed into panels of keys and V into panels of elements, once for
-// all queries of all heads that share them; both products are the register tiles of mac.h. A tile of queries
-// walks over the keys in blocks: scores of a block go to scratch, softmax is done there row by row with a
-// running maximum and sum, and the block's part of the result is added to what the earlier ones gave, scaled
-// down to the new maximum. Where all keys fit one block the result is stored at once. Blocks that causality
-// or a window exclude for the whole tile are not visited. A single query (decoding) reads K and V as they
-// lie.
+// all queries of all heads that share them; both products are the register tiles of mac.h. Where V's rows are
+// near enough to each other, its panels are read as they lie. A tile of queries walks over the keys in
+// blocks: scores of a block go to scratch, softmax is done there row by row with a running maximum and sum,
+// and the block's part of the result is added to what the earlier ones gave, scaled down to the new maximum.
+// Where all keys fit one block the result is stored at once. Blocks that causality or a window exclude for
+// the whole tile are not visited. A single query (decoding) reads K and V as they lie.
 //
 // A mask that all queries share joins the scores as they are stored, and their maximum is taken there too.
 // What differs from query to query is a pass of its own over each row.
@@ -66,6 +66,7 @@ class Writer {
   void cut();
   bool shares_heads() const;
   bool scales_k() const;
+  int64_t row_in_place() const;
   void cut_beside();
   void own_scratch();
   void pack();
@@ -94,8 +95,8 @@ class Writer {
   AttentionForm f_;
   AttentionTensors t_;
   bool single_query_ = false, single_block_ = false;
-  bool v_is_panel_ = false;  // as it lies
-  bool beside_ = false;      // a tile's weights are made beside the next one's scores
+  int64_t v_row_ = 0;    // elements from one of V's rows to the next, where its panels are read in place
+  bool beside_ = false;  // a tile's weights are made beside the next one's scores
   Masking masking_ = Masking::kNone;
   int rows_ = 1;
   int64_t block_ = 1, capacity_ = 1, padded_ = 1;
@@ -124,7 +125,7 @@ void Writer::write() {
   if (outside) own_scratch();
   if (!single_query_) {
     packed_k_ = w_.scratch_of_part("packed_k", "float", capacity_ * f_.head.value());
-    if (!v_is_panel_) packed_v_ = w_.scratch_of_part("packed_v", "float", capacity_ * padded_);
+    if (v_row_ == 0) packed_v_ = w_.scratch_of_part("packed_v", "float", capacity_ * padded_);
   }
   if (masking_ == Masking::kShared) mask_ = w_.scratch_of_part("mask", "float", capacity_);
   w_.out.line("for (std::int64_t b = {}; b < {}; ++b) {{", batch.first, batch.end);
@@ -177,7 +178,7 @@ void Writer::cut() {
   single_block_ = block_ == capacity_;
   padded_ = (v_head + lanes - 1) / lanes * lanes;
   panels_ = cut_panels(v_head, single_query_ ? std::min(4, target.max_vectors) : keys_.vectors, lanes);
-  v_is_panel_ = panels_.full == 1 && panels_.rest == 0 && t_.v.position == std::to_string(v_head);
+  v_row_ = row_in_place();
   factor_ = static_cast<double>(static_cast<float>(f_.scale)) * kLog2E;
   scaled_k_ = scales_k();
   cut_beside();
@@ -191,6 +192,17 @@ bool Writer::shares_heads() const {
   if (w_.threads == 1 || beside_ || !f_.kv_heads.is_static() || !f_.q_length.is_static()) return false;
   const int64_t heads = f_.kv_heads.value(), most = (heads + w_.threads - 1) / w_.threads;
   return 10 * most * w_.threads >= 11 * heads && f_.q_length.value() >= 4 * w_.threads * rows_;
+}
+
+// The distance of V's rows where its panels need no packing: there is one and nothing between its rows, or
+// all of a head's rows lie on so few pages that a processor which fetches ahead on its own has them at hand.
+int64_t Writer::row_in_place() const {
+  constexpr int64_t kNear = 192 << 10;  // bytes: 48 pages
+  const int64_t v_head = f_.v_head.value(), row = t_.v.row;
+  if (single_query_ || row == 0) return 0;
+  if (panels_.full == 1 && panels_.rest == 0 && row == v_head) return row;
+  const bool whole = v_head % w_.target.lanes == 0 && !w_.target.aarch64;
+  return whole && single_block_ && 4 * capacity_ * row <= kNear ? row : 0;
 }
 
 // Whether packing K multiplies it by the factor of the scores: where there are more scores than values of K,
@@ -231,7 +243,7 @@ void Writer::pack() {
               scaled_k_ ? fmt::format(", Multiply{{{}}}", float_literal(factor_)) : "");
   w_.out.put("};");
   for_panels_of_keys("pack_keys", "0", "keys");
-  if (v_is_panel_) return;
+  if (v_row_ > 0) return;
   w_.out.line("{{");
   w_.out.line("const auto panel = [&](auto vectors, auto last, std::int64_t e, float* to) {{");
   w_.out.line("constexpr int kVectors = vectors.value;");
@@ -438,7 +450,10 @@ void Writer::weigh(bool single) {
         result_, padded_);
     w_.out.line("}}");
   }
-  if (packed)
+  if (packed && v_row_ > 0)
+    w_.out.line("{}(sums, {}, {}, values + from * {}, n, PanelRow<{}, false>());", mac_word(w_.target),
+                scores_, block_, v_row_, v_row_);
+  else if (packed)
     w_.out.line("{}(sums, {}, {}, values + from * kVectors * kLanes, n);", mac_word(w_.target), scores_,
                 block_);
   else
@@ -459,12 +474,11 @@ void Writer::weigh(bool single) {
   w_.out.line("}}");
   if (!single && packed) w_.out.line("static_cast<void>(lanes);");
   w_.out.put("};");
-  if (packed) {
-    emit_panels(w_, panels_, capacity_, v_is_panel_ ? "v" : packed_v_);
-  } else {
-    // The panels of an unpacked V begin at its elements.
+  // The panels of an unpacked V begin at its elements.
+  if (packed && v_row_ == 0)
+    emit_panels(w_, panels_, capacity_, packed_v_);
+  else
     emit_panels(w_, panels_, 1, "v");
-  }
 }
 
 void Writer::finish() {

@@ -15,9 +15,10 @@ std::string Heads::at(const std::string& b, const std::string& h) const {
 Heads heads_of(LayerWriter& w, const std::string& pointer, HeadLayout layout, const Dim& heads,
                const Dim& positions, const Dim& elements) {
   const bool heads_first = layout == HeadLayout::kHeadsFirst;
+  const Dim row = heads_first ? elements : heads * elements;
   return {pointer, factor_text(w, heads * positions * elements),
-          factor_text(w, heads_first ? positions * elements : elements),
-          factor_text(w, heads_first ? elements : heads * elements)};
+          factor_text(w, heads_first ? positions * elements : elements), factor_text(w, row),
+          row.is_static() ? row.value() : 0};
 }
 
 namespace {

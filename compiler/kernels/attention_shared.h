@@ -14,6 +14,7 @@ std::string factor_text(LayerWriter& w, const Dim& d);
 // A tensor of heads: pointer and strides in elements, as C++ text.
 struct Heads {
   std::string pointer, batch, head, position;
+  int64_t row = 0;  // the number in `position`; 0 where only the run knows it
   std::string at(const std::string& b, const std::string& h) const;  // "q + b * 64 + h * 8"
 };
 Heads heads_of(LayerWriter& w, const std::string& pointer, HeadLayout layout, const Dim& heads,

@@ -66,10 +66,10 @@ SINTER_INLINE float weights_of(float* scores, std::ptrdiff_t n, float top) {
   for (; j + 3 * kLanes < n; j += 4 * kLanes) {
     f32v e[4];
     SINTER_UNROLL
-    for (int u = 0; u < 4; u++) e[u] = exp2_nonpos(sub(load(scores + j + u * kLanes), splat(top)));
+    for (int u = 0; u < 4; u++) e[u] = sub(load(scores + j + u * kLanes), splat(top));
+    exp2_nonpos(e);
     SINTER_UNROLL
-    for (int u = 0; u < 4; u++) store(scores + j + u * kLanes, e[u]);
-    total = add(total, add(add(e[0], e[1]), add(e[2], e[3])));
+    for (int u = 0; u < 4; u++) store(scores + j + u * kLanes, e[u]), total = add(total, e[u]);
   }
   for (; j < n; j += kLanes) {
     const f32v e = exp2_nonpos(sub(load(scores + j), splat(top)));

@@ -99,29 +99,48 @@ SINTER_INLINE V exp_nonpos(V x) {
   return mul(detail::exp_reduced(v.r), detail::power_of_2(v.biased));
 }
 
-// 2^x for x <= 0 (a fit of one ULP), the weights of attention; below -150 exactly 0, at 0 exactly 1.
+// 2^x for x <= 0 (a fit of one ULP), the weights of attention; below -150 exactly 0, at 0 exactly 1. Of N
+// vectors step by step, side by side: a chain of steps by itself fills the queues of a processor that looks
+// ahead with what has to wait.
+template <class V, int N>
+SINTER_INLINE void exp2_nonpos(V (&x)[N]) {
+  V r[N], p[N];
+#if defined(SINTER_ISA_AVX512)
+  constexpr float kFit[5] = {0.0018852976f, 0.008973378f, 0.05583593f, 0.2401528f, 0.6931525f};
+  SINTER_UNROLL
+  for (int i = 0; i < N; i++) r[i] = detail::above_floor(x[i]);
+#else
+  constexpr float kFit[5] = {0.0013225707f, 0.009671763f, 0.055508915f, 0.24022236f, 0.6931468f};
+  const V shifter = splat<V>(detail::kShifter + 127.0f);
+  V biased[N];
+  SINTER_UNROLL
+  for (int i = 0; i < N; i++) x[i] = max(x[i], splat<V>(-127.0f));
+  SINTER_UNROLL
+  for (int i = 0; i < N; i++) biased[i] = add(x[i], shifter);
+  SINTER_UNROLL
+  for (int i = 0; i < N; i++) r[i] = sub(x[i], sub(biased[i], shifter));
+#endif
+  SINTER_UNROLL
+  for (int i = 0; i < N; i++) p[i] = detail::horner(splat<V>(kFit[0]), r[i], kFit[1]);
+  SINTER_UNROLL
+  for (int k = 2; k < 6; k++) {
+    SINTER_UNROLL
+    for (int i = 0; i < N; i++) p[i] = detail::horner(p[i], r[i], k < 5 ? kFit[k] : 1.0f);
+  }
+  SINTER_UNROLL
+  for (int i = 0; i < N; i++) {
+#if defined(SINTER_ISA_AVX512)
+    x[i] = detail::times_power_of_2(p[i], x[i]);
+#else
+    x[i] = mul(p[i], detail::power_of_2(biased[i]));
+#endif
+  }
+}
 template <class V>
 SINTER_INLINE V exp2_nonpos(V x) {
-#if defined(SINTER_ISA_AVX512)
-  const V r = detail::above_floor(x);
-  V p = splat<V>(0.0018852976f);
-  p = detail::horner(p, r, 0.008973378f);
-  p = detail::horner(p, r, 0.05583593f);
-  p = detail::horner(p, r, 0.2401528f);
-  p = detail::horner(p, r, 0.6931525f);
-  return detail::times_power_of_2(detail::horner(p, r, 1.0f), x);
-#else
-  const V shifter = splat<V>(detail::kShifter + 127.0f);
-  x = max(x, splat<V>(-127.0f));
-  const V biased = add(x, shifter);
-  const V r = sub(x, sub(biased, shifter));
-  V p = splat<V>(0.0013225707f);
-  p = detail::horner(p, r, 0.009671763f);
-  p = detail::horner(p, r, 0.055508915f);
-  p = detail::horner(p, r, 0.24022236f);
-  p = detail::horner(p, r, 0.6931468f);
-  return mul(detail::horner(p, r, 1.0f), detail::power_of_2(biased));
-#endif
+  V one[1] = {x};
+  exp2_nonpos(one);
+  return one[0];
 }
 
 // e^x - 1 for x <= 0, exact to the last places also near 0.
