@@ -65,12 +65,16 @@ std::string LayerWriter::add(Parameter p) {
 }
 
 std::string LayerWriter::input(size_t i) {
-  const Value* v = node.inputs[i];
+  SINTER_CHECK(i > 0 || !node.attributes.has("part_times"), "a picture that is only there in parts");
+  return read(node.inputs[i], i == 0 && node.attributes.has("planar"));
+}
+
+std::string LayerWriter::read(const Value* v, bool planar) {
   SINTER_CHECK(v, "an absent input is asked for");
   include_storage(v->type.dtype);
   if (auto it = input_names_.find(v); it != input_names_.end()) return it->second;
   Shape shape = v->type.shape;
-  if (i == 0 && node.attributes.has("planar"))  // as the planes that are read lie in memory
+  if (planar)  // as the planes that are read lie in memory
     std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
   Parameter p{.kind = Parameter::Kind::kInput,
               .type = fmt::format("const {}*", cpp_name(v->type.dtype)),

@@ -76,6 +76,8 @@ class LayerWriter {
   // The pointer of node.inputs[i] / outputs[i], typed by its dtype; the same name for the same value.
   std::string input(size_t i);
   std::string output(size_t i);
+  // The pointer of a Value that stands behind an input (picture_parts of ops/window.h).
+  std::string read(const Value* v) { return read(v, false); }
   // Bytes that are packed now and read at run time. `type`: "float".
   std::string weights(const std::string& name, const std::string& type, const void* data, size_t bytes,
                       const std::string& comment);
@@ -119,6 +121,7 @@ class LayerWriter {
   Layer finish(const std::string& kernel);
 
  private:
+  std::string read(const Value* v, bool planar);
   std::string add(Parameter p);
   Layer layer_;
   std::vector<bool> parts_;  // whether each open_parts that is open has made parts
@@ -137,6 +140,8 @@ struct Kernel {
   bool pitched = false;
   // Whether it computes a range of rows where the node is in a strip (LayerWriter::strip).
   bool sliced = false;
+  // Whether it reads its picture in parts where the node has that attribute (picture_parts of ops/window.h).
+  bool reads_parts = false;
 };
 // The channels from one output pixel to the next of a channels-last node: all of the output's, or `pitch`.
 Dim output_pitch(const Node&);

@@ -228,15 +228,16 @@ class Writer {
     sum_pitch_ = choice_.by_positions ? std::to_string(round_up(l_.out, lanes)) : "(kVectors * kLanes)";
     sum_plane_ =
         choice_.group * (choice_.by_positions ? round_up(l_.out, lanes) : panels_.vectors * lanes) + 16;
+    find_parts();
     w_.include("sinter/winograd.h");
     w_.include("sinter/dims.h");
     w_.flops(product(out) * Dim(2 * l_.taps() * l_.in));
-    w_.summary(fmt::format(
-        "Conv {0}x{1} by Winograd F({2}x{3}, {0}x{1}), {4} -> {5} channels, {6} of {7} tiles, "
-        "error {8:.1g} of the largest{9}",
-        l_.tap_rows, l_.tap_columns, tile.rows, tile.columns, l_.in, l_.out,
-        choice_.by_positions ? "positions" : "groups", choice_.group, choice_.error, epilogue_.summary()));
-    x_ = w_.input(0);
+    w_.summary(
+        fmt::format("Conv {0}x{1} by Winograd F({2}x{3}, {0}x{1}), {4} -> {5} channels, {6} of {7} tiles, "
+                    "error {8:.1g} of the largest{9}{10}",
+                    l_.tap_rows, l_.tap_columns, tile.rows, tile.columns, l_.in, l_.out,
+                    choice_.by_positions ? "positions" : "groups", choice_.group, choice_.error,
+                    picture_text(), epilogue_.summary()));
     pack();
     const std::string channels = fmt::format("[{} channels]", l_.out),
                       positions = fmt::format("[{} positions]", tile.positions());
@@ -249,8 +250,26 @@ class Writer {
   }
 
  private:
-  // Parts are groups, at least one for each thread. Where that leaves them too few tiles, a group's inputs
-  // are transformed in parts, then its panels are computed in parts.
+  // What is read for the picture's channels, in their order.
+  struct Part {
+    std::string x;
+    int64_t channels, times;
+  };
+  std::string picture_text() const {
+    if (parts_.size() == 1 && parts_[0].times == 1) return "";
+    std::string text;
+    for (const Part& p : parts_)
+      text += fmt::format("{} {} channels{}", text.empty() ? ", reads" : " and", p.channels,
+                          p.times > 1 ? fmt::format(" at {} times their size", p.times) : "");
+    return text;
+  }
+  void find_parts() {
+    for (const PicturePart& p : picture_parts(n_)) parts_.push_back({w_.read(p.value), p.channels, p.times});
+    if (parts_.empty()) parts_.push_back({w_.input(0), l_.in, 1});
+  }
+
+  // Parts of the work are groups, at least one for each thread. Where that leaves them too few tiles, a
+  // group's inputs are transformed in parts, then its panels are computed in parts.
   void share_groups() {
     by_groups_ = !choice_.by_positions;
     if (w_.threads == 1 || choice_.by_positions) return;
@@ -283,10 +302,8 @@ class Writer {
   }
 
   void body() {
-    const WinogradTile& tile = choice_.tile;
     const Dim batch = n_.inputs[0]->type.shape[0];
     const std::string tiles = w_.dim(tiles_y_ * tiles_x_), columns = w_.dim(tiles_x_);
-    const std::string height = w_.dim(window_.in[0]), width = w_.dim(window_.in[1]);
     if (!batch.is(1)) w_.out.line("for (std::int64_t n = 0; n < {}; ++n) {{", w_.dim(batch));
     LayerWriter::Turns groups{"0", ""};
     if (by_groups_ && w_.threads > 1)
@@ -304,10 +321,11 @@ class Writer {
     w_.out.line("for (std::int64_t t = {}; t < {};) {{", inputs.first, inputs.end);
     w_.out.line("const std::int64_t ty = (first + t) / {0}, tx = (first + t) % {0};", columns);
     w_.out.line("const std::int64_t run = sinter::min_of({} - t, {} - tx);", inputs.end, columns);
-    w_.out.line("winograd_input<{}>({}, {}, {}, {}, ty * {} - {}, tx * {} - {}, run, {} + t * {}, {}, {});",
-                shape(), batch.is(1) ? x_ : fmt::format("{} + n * {} * {} * {}", x_, height, width, l_.in),
-                height, width, l_.in, tile.rows, w_.dim(window_.pads_begin[0]), tile.columns,
-                w_.dim(window_.pads_begin[1]), v_, pitch_, plane_, pitch_);
+    int64_t channel = 0;
+    for (const Part& p : parts_) {
+      input_of(p, channel);
+      channel += p.channels;
+    }
     w_.out.line("t += run;");
     w_.out.line("}}");
     if (!by_groups_) w_.close_parts();
@@ -327,6 +345,22 @@ class Writer {
     w_.out.line("}}");
     if (by_groups_ && w_.threads > 1) w_.close_parts();
     if (!batch.is(1)) w_.out.line("}}");
+  }
+
+  // Transforms the part's channels of `run` tiles from t; they are the picture's from `channel` on.
+  void input_of(const Part& p, int64_t channel) {
+    const WinogradTile& tile = choice_.tile;
+    const std::string height = w_.dim(window_.in[0]), width = w_.dim(window_.in[1]);
+    const std::string picture = n_.inputs[0]->type.shape[0].is(1) ? p.x
+                                : p.times == 1
+                                    ? fmt::format("{} + n * {} * {} * {}", p.x, height, width, p.channels)
+                                    : fmt::format("{} + n * ({} / {}) * ({} / {}) * {}", p.x, height, p.times,
+                                                  width, p.times, p.channels);
+    w_.out.line(
+        "winograd_input<{}{}>({}, {}, {}, {}, ty * {} - {}, tx * {} - {}, run, {} + t * {}{}, {}, {});",
+        shape(), p.times == 1 ? "" : fmt::format(", {}", p.times), picture, height, width, p.channels,
+        tile.rows, w_.dim(window_.pads_begin[0]), tile.columns, w_.dim(window_.pads_begin[1]), v_, pitch_,
+        channel == 0 ? "" : fmt::format(" + {}", channel), plane_, pitch_);
   }
 
   void panels_outermost(const std::string& columns, const LayerWriter::Turns& panels) {
@@ -464,7 +498,8 @@ class Writer {
   int64_t pitch_ = 0, plane_ = 0, sum_plane_ = 0;
   bool by_groups_ = true;
   std::optional<PanelWeights> weights_;
-  std::string x_, y_, v_, sums_, bias_;
+  std::vector<Part> parts_;
+  std::string y_, v_, sums_, bias_;
   std::string sum_pitch_;  // floats from one tile's sums to the next, as text
 };
 
@@ -476,7 +511,7 @@ const std::vector<Kernel>& kernels_conv_winograd() {
   static const std::vector<Kernel> table = {{"conv_winograd",
                                              "convolution of 3x3 to 6x6 taps, or 2 to 7 in a line, stride 1, "
                                              "channels-last, by Winograd's filtering",
-                                             accepts, emit, true}};
+                                             accepts, emit, true, false, true}};
   return table;
 }
 

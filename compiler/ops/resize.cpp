@@ -360,6 +360,23 @@ bool resize_keeps(const Node& n, size_t a) {
          scales->data->real(at - named.begin()) == 1.0;
 }
 
+bool resize_repeats(const Node& n, size_t a, int64_t times) {
+  const Shape &in = n.inputs[0]->type.shape, &out = n.outputs[0]->type.shape;
+  const ResizeRule rule = resize_rule(n.attributes);
+  if (rule.mode != ResizeMode::kNearest || rule.transform == ResizeTransform::kTfCropAndResize) return false;
+  if (!is_static(in) || !is_static(out) || resized_by_run(n)) return false;
+  if (out[a].value() != in[a].value() * times) return false;
+  const auto constant = [&](size_t i) {
+    const Value* v = n.input(i);
+    return v && v->data && v->data->size() > 0 ? &*v->data : nullptr;
+  };
+  const ResizeAxis axis = resize_geometry(n.attributes, static_dims(in), static_dims(out), constant(2),
+                                          constant(3), constant(1))[a];
+  for (int64_t o = 0; o < axis.out; ++o)
+    if (resize_nearest(axis, resize_source(axis, o), rule.nearest) != o / times) return false;
+  return true;
+}
+
 std::vector<ResizeAxis> resize_geometry(const Attributes& a, const std::vector<int64_t>& in,
                                         const std::vector<int64_t>& out, const Tensor* scales,
                                         const Tensor* sizes, const Tensor* roi) {

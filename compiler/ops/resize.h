@@ -27,6 +27,10 @@ bool resized_by_run(const Node&);
 // Whether axis `a` of the data is known to stay what it is, element for element.
 bool resize_keeps(const Node&, size_t a);
 
+// Whether element i of axis `a` of the result is known to be element i / times of the data's, i.e. each is
+// repeated that often.
+bool resize_repeats(const Node&, size_t a, int64_t times);
+
 // The geometry of every axis of the data (scale 1 where not resized), once all extents are known. `scales`,
 // `sizes`, `roi`: null where absent or empty.
 std::vector<ResizeAxis> resize_geometry(const Attributes&, const std::vector<int64_t>& in,

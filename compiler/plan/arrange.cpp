@@ -8,6 +8,7 @@ void arrange(Graph& g, const Target& target, int threads, int64_t cache, const T
   apply_tuning(g, tuning);
   separate_outputs(g);
   schedule(g);
+  read_parts(g, target);
   place_concats(g, target);
   read_planes(g, target);
   if (threads == 1) make_strips(g, target, cache, tuning);

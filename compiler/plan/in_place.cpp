@@ -1,5 +1,8 @@
 // What convolutions and pools read and write where it is, instead of having it moved: Concat along channels,
-// written in place by those that compute its inputs; planes of a picture, read by the first convolution.
+// written in place by those that compute its inputs, or its inputs read where they lie, at twice their size
+// too; planes of a picture, read by the first convolution.
+#include <set>
+
 #include "ops/op.h"
 #include "ops/resize.h"
 #include "ops/window.h"
@@ -73,6 +76,58 @@ void read_planes(Graph& g, const Target& target) {
 
 namespace {
 
+constexpr size_t kMostParts = 4;  // a turn of a loop each, and a pointer
+
+// Whether `v` is made for its one user by doubling a picture's rows and columns.
+bool is_doubled(const Graph& g, const Value* v) {
+  const Node* n = v->producer;
+  if (!n || n->op->domain[0] != 0 || std::string_view(n->op->name) != "Resize" || n->epilogue) return false;
+  if (v->users.size() != 1 || g.is_output(v) || v->type.shape.size() != 4 || n->inputs[0]->data) return false;
+  return resize_keeps(*n, 0) && resize_repeats(*n, 1, 2) && resize_repeats(*n, 2, 2) && resize_keeps(*n, 3);
+}
+
+// How often each part of the convolution's picture is repeated; empty where nothing is saved by reading parts
+// or they can't be told apart by whole vectors.
+std::vector<int64_t> parts_to_read(const Graph& g, const Node& n, const Target& target) {
+  const Value* x = n.inputs[0];
+  if (!may_use_winograd(n) || x->type.shape.size() != 4 || !x->producer || x->users.size() != 1 ||
+      g.is_output(x) || !x->elements.empty())
+    return {};
+  const Node& maker = *x->producer;
+  const bool joins = joins_channels(maker) && !maker.attributes.has("in_place");
+  if (!joins && !is_doubled(g, x)) return {};
+  const std::vector<Value*> pieces = joins ? maker.inputs : n.inputs;
+  const size_t count = joins ? pieces.size() : 1;
+  if (count > kMostParts) return {};
+  std::vector<int64_t> times;
+  bool saves = false;
+  for (size_t i = 0; i < count; ++i) {
+    const Value* v = pieces[i];
+    const bool doubled = is_doubled(g, v);
+    if (v->data || !v->elements.empty() || !v->type.shape.back().is_static()) return {};
+    if (i + 1 < count && v->type.shape.back().value() % target.lanes != 0) return {};
+    saves |= doubled || !can_be_part(g, v, target);
+    times.push_back(doubled ? 2 : 1);
+  }
+  return saves ? times : std::vector<int64_t>{};
+}
+
+}  // namespace
+
+void read_parts(Graph& g, const Target& target) {
+  for (const auto& n : g.nodes) {
+    n->attributes.erase("part_times");
+    const std::vector<int64_t> times = n->op->domain[0] == 0 && std::string_view(n->op->name) == "Conv"
+                                           ? parts_to_read(g, *n, target)
+                                           : std::vector<int64_t>{};
+    if (times.empty()) continue;
+    const Kernel* k = find_kernel(*n, target);
+    if (k && k->reads_parts) n->attributes.set("part_times", times);
+  }
+}
+
+namespace {
+
 // Which inputs of a Concat are to be copied to their channels, so that the others can be written in place;
 // nothing where that gains nothing. Only where what is written in place is made just before the Concat: its
 // result is not kept for longer then.
@@ -104,8 +159,11 @@ void place_concats(Graph& g, const Target& target) {
     std::vector<size_t> copied;
   };
   std::vector<Placed> placed;
+  std::set<const Node*> read;  // whose inputs the user reads where they lie
+  for (const auto& n : g.nodes)
+    if (n->attributes.has("part_times")) read.insert(n->inputs[0]->producer);
   for (size_t at = 0; at < g.nodes.size(); ++at)
-    if (joins_channels(*g.nodes[at]))
+    if (joins_channels(*g.nodes[at]) && read.count(g.nodes[at].get()) == 0)
       if (auto copied = copied_parts(g, at, target))
         placed.push_back({g.nodes[at].get(), std::move(*copied)});
   for (const auto& [n, copied] : placed) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/movement.h"
+#include "ops/window.h"
 #include "plan/plan.h"
 
 namespace sinter {
@@ -100,6 +101,11 @@ class Membership {
 
 Views::Views(const Graph& g) : fixed_(fixed_values(g)) {
   const Membership members(g);
+  for (const auto& n : g.nodes)
+    for (const PicturePart& part : picture_parts(*n)) {  // nobody reads the whole picture
+      without_layer_.insert(n->inputs[0]->producer);
+      if (part.resize) without_layer_.insert(part.resize);
+    }
   for (const auto& n : g.nodes) {
     if (is_view(*n)) {
       views_[n->outputs[0]] = {n->inputs[0], Dim(0), false};

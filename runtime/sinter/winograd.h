@@ -89,26 +89,36 @@ SINTER_INLINE void winograd_back(const f32v (&m)[8], f32v (&y)[M]) {
   }
 }
 
-// Bt d for one column of the picture: rows [first, last) of N are inside, `from` is row 0's element.
-template <int N>
-SINTER_INLINE void winograd_column(const float* from, std::ptrdiff_t row, int first, int last, int lanes,
-                                   f32v (&to)[N]) {
+// Bt d for one column of the picture: rows [first, last) of N are inside, `from` is row 0's element. A row of
+// memory is Times rows of the picture, of which row 0 is number `phase`.
+template <int N, int Times>
+SINTER_INLINE void winograd_column(const float* from, std::ptrdiff_t row, int phase, int first, int last,
+                                   int lanes, f32v (&to)[N]) {
+  const auto at = [&](int i) __attribute__((always_inline)) {
+    return from + (Times == 1 ? i : (phase + i) / Times) * row;
+  };
   if (first == 0 && last == N) {
     SINTER_UNROLL
-    for (int i = 0; i < N; i++) to[i] = load_lanes(from + i * row, lanes);
+    for (int i = 0; i < N; i++) to[i] = load_lanes(at(i), lanes);
   } else {
     SINTER_UNROLL
-    for (int i = 0; i < N; i++) to[i] = i >= first && i < last ? load_lanes(from + i * row, lanes) : zero();
+    for (int i = 0; i < N; i++) to[i] = i >= first && i < last ? load_lanes(at(i), lanes) : zero();
   }
   winograd_forward(to);
+}
+
+// a / b, rounded down, for b > 0.
+SINTER_INLINE std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
+  return a >= 0 ? a / b : -((b - 1 - a) / b);
 }
 
 }  // namespace detail
 
 // `tiles` neighbouring tiles of one row of tiles of a picture [height][width][channels]; (top, left) is the
 // corner of the first one's inputs, possibly outside, where all is 0. Position k of tile t, channel c goes to
-// v[k * plane + t * pitch + c]; pitch >= channels rounded up to whole vectors, the lanes beyond are 0.
-template <int MY, int MX, int RY, int RX>
+// v[k * plane + t * pitch + c]; pitch >= channels rounded up to whole vectors, the lanes beyond are 0. Each
+// pixel in memory is Times x Times of the picture: x is [height / Times][width / Times][channels].
+template <int MY, int MX, int RY, int RX, int Times = 1>
 [[gnu::noinline]] static void winograd_input(const float* x, std::int64_t height, std::int64_t width,
                                              std::int64_t channels, std::int64_t top, std::int64_t left,
                                              std::int64_t tiles, float* v, std::int64_t plane,
@@ -116,7 +126,8 @@ template <int MY, int MX, int RY, int RX>
   constexpr int NY = MY + RY - 1, NX = MX + RX - 1;
   const int first = top < 0 ? static_cast<int>(-top) : 0;
   const int last = height - top < NY ? static_cast<int>(height - top) : NY;
-  const float* const corner = x + (top * width + left) * channels;
+  const std::int64_t row = width / Times * channels, top_row = detail::floor_quotient(top, Times);
+  const int phase = static_cast<int>(top - top_row * Times);
   const auto tile = [&](f32v(&e)[NX][NY], std::int64_t t, std::int64_t c, int lanes)
       __attribute__((always_inline)) {
     // The first columns are those of the tile before.
@@ -132,8 +143,8 @@ template <int MY, int MX, int RY, int RX>
       const std::int64_t column = left + t * MX + j;
       f32v d[NY];
       if (column >= 0 && column < width) {
-        detail::winograd_column<NY>(corner + (t * MX + j) * channels + c, width * channels, first, last,
-                                    lanes, d);
+        detail::winograd_column<NY, Times>(x + top_row * row + column / Times * channels + c, row, phase,
+                                           first, last, lanes, d);
       } else {
         SINTER_UNROLL
         for (int i = 0; i < NY; i++) d[i] = zero();

@@ -453,6 +453,7 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
     if (units.back().size() >= o.together) units.emplace_back(), taken.clear();
     try {
       separate_outputs(*graphs[i]);
+      read_parts(*graphs[i], target);
       place_concats(*graphs[i], target);
       read_planes(*graphs[i], target);
       if (o.threads == 1) make_strips(*graphs[i], target, o.cache);

@@ -1,4 +1,5 @@
-// What layers read and write where it is: strips of rows, Concat along channels, planes of a picture.
+// What layers read and write where it is: strips of rows, Concat along channels, parts and planes of a
+// picture.
 #include "plan/strips.h"
 
 #include <gtest/gtest.h>
@@ -44,6 +45,16 @@ struct Chain {
     n->anchor_inputs = static_cast<size_t>(own);
     n->epilogue = Expr::call("add", {Expr::accumulator(DType::kF32), Expr::input(own, DType::kF32)});
     infer(*g, *n);
+  }
+  Value* resized(Value* x, const char* mode, float times) {
+    Value* scales = g->add_constant("scales", Tensor::of(std::vector<float>{1, times, times, 1}, {4}));
+    return node("Resize", {x, nullptr, scales}, {{"mode", std::string(mode)}});
+  }
+  // A convolution by Winograd's filtering wherever it is possible.
+  Value* winograd(Value* x, int64_t out, int64_t kernel, int64_t pad) {
+    Value* y = conv(x, out, kernel, 1, pad);
+    for (const char* of : {"winograd", "winograd_tile"}) g->nodes.back()->attributes.set(of, 7 - kernel);
+    return y;
   }
   void into(GeneratedBatch& batch, const std::string& name, Value* result) {
     g->outputs.push_back(result);
@@ -146,12 +157,7 @@ void add_concats(GeneratedBatch& batch, const char* target_name) {
 void add_skip(GeneratedBatch& batch, const char* target_name, const char* mode, int64_t channels) {
   Chain c;
   Value* skip = c.conv(c.input(picture(12, 10, 4)), 5, 3, 1, 1);
-  Value* low = c.conv(skip, channels, 3, 2, 1);
-  Value* scales = c.g->add_constant("scales", Tensor::of(std::vector<float>{1, 2, 2, 1}, {4}));
-  Value* up = c.g->add_value("up", {});
-  Node* n = c.g->add_node(find_op("", "Resize"), "up", {low, nullptr, scales}, {up});
-  n->attributes.set("mode", std::string(mode));
-  infer(*c.g, *n);
+  Value* up = c.resized(c.conv(skip, channels, 3, 2, 1), mode, 2);
   Value* all = c.node("Concat", {up, skip}, {{"axis", int64_t{-1}}});
   Value* y = c.conv(all, 8, 1, 1, 0);
   auto planned = c.g->clone();
@@ -161,6 +167,82 @@ void add_skip(GeneratedBatch& batch, const char* target_name, const char* mode, 
   for (const Layer& l : make_plan(*planned, target(target_name), store).layers) kernels += l.kernel + " ";
   EXPECT_EQ(kernels, "conv_direct conv_direct resize copy conv_direct ");
   c.into(batch, "skip", y);
+}
+
+std::string kernels_of(const Graph& g, const Target& t) {
+  WeightStore store;
+  std::string kernels;
+  for (const Layer& l : make_plan(g, t, store).layers) kernels += l.kernel + " ";
+  return kernels;
+}
+
+// Winograd's convolutions of what is joined or enlarged, read where it lies; the same where something forbids
+// it: channels that would share a vector, another scale, linear interpolation, another reader.
+void add_parts(GeneratedBatch& batch, const char* target_name) {
+  struct Part {
+    int64_t channels;
+    const char* mode = "";  // of its Resize
+    float times = 2;
+  };
+  struct Picture {
+    int64_t batch, height, width, kernel, pad;
+    std::vector<Part> parts;
+    const char* kernels;  // of all layers
+  };
+  const Picture pictures[] = {
+      {1, 12, 14, 3, 1, {{16, "nearest"}, {5}}, "conv_direct conv_direct conv_winograd "},
+      {2, 10, 12, 5, 2, {{32}, {20, "nearest"}}, "conv_direct conv_direct conv_winograd "},
+      {1, 14, 10, 4, 1, {{24, "nearest"}}, "conv_direct conv_winograd "},
+      {3,
+       8,
+       16,
+       3,
+       0,
+       {{16}, {16, "nearest"}, {16}, {3, "nearest"}},
+       "conv_direct conv_direct conv_direct conv_direct conv_winograd "},
+      {1, 12, 14, 3, 1, {{16, "linear"}, {5}}, "conv_direct conv_direct resize conv_winograd "},
+      {1, 12, 12, 3, 1, {{16, "nearest", 4}, {5}}, "conv_direct conv_direct resize conv_winograd "},
+      {1, 12, 14, 3, 1, {{17, "nearest"}, {5}}, "conv_direct conv_direct resize copy conv_winograd "},
+  };
+  for (const Picture& p : pictures) {
+    Chain c;
+    Value* x = c.input({Dim(p.batch), Dim(p.height), Dim(p.width), Dim(4)});
+    std::vector<Value*> parts;
+    for (const Part& part : p.parts) {
+      const auto stride = *part.mode ? static_cast<int64_t>(part.times) : 1;
+      parts.push_back(c.conv(x, part.channels, stride == 1 ? 1 : stride, stride, 0));
+      if (stride == 1) c.g->outputs.push_back(parts.back());
+    }
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (*p.parts[i].mode) parts[i] = c.resized(parts[i], p.parts[i].mode, p.parts[i].times);
+    Value* all = parts.size() == 1 ? parts[0] : c.node("Concat", parts, {{"axis", int64_t{-1}}});
+    Value* y = c.winograd(all, 20, p.kernel, p.pad);
+    auto planned = c.g->clone();
+    planned->outputs.push_back(planned->nodes.back()->outputs[0]);
+    const Target& t = target(target_name);
+    read_parts(*planned, t);
+    place_concats(*planned, t);
+    if (t.lanes > 1 || p.parts[0].channels % 2 == 0) {  // 17 channels are whole vectors of one
+      EXPECT_EQ(kernels_of(*planned, t), p.kernels) << p.height << " x " << p.width << ", " << p.kernel;
+    }
+    c.into(batch, "parts", y);
+  }
+}
+
+// Where Winograd goes, all that was skipped comes back.
+TEST(Parts, ComeBackWithAnotherKernel) {
+  Chain c;
+  Value* skip = c.conv(c.input(picture(12, 10, 4)), 5, 3, 1, 1);
+  Value* low = c.conv(skip, 16, 3, 2, 1);
+  c.g->outputs.push_back(
+      c.winograd(c.node("Concat", {c.resized(low, "nearest", 2), skip}, {{"axis", int64_t{-1}}}), 20, 3, 1));
+  const Target& t = target("avx2");
+  read_parts(*c.g, t);
+  place_concats(*c.g, t);
+  EXPECT_EQ(kernels_of(*c.g, t), "conv_direct conv_direct conv_winograd ");
+  c.g->nodes.back()->attributes.erase("winograd");
+  read_parts(*c.g, t);
+  EXPECT_EQ(kernels_of(*c.g, t), "conv_direct conv_direct resize copy_concat conv_direct ");
 }
 
 void add_planes(GeneratedBatch& batch) {
@@ -277,6 +359,7 @@ void run(const char* name, BuildOptions options = {}) {
   add_concats(batch, name);
   add_skip(batch, name, "nearest", 20);
   add_skip(batch, name, "linear", 7);
+  add_parts(batch, name);
   add_planes(batch);
   add_pooled(batch);
   options.cache = kCache;
