@@ -2,13 +2,16 @@
 // channels.
 //
 // A tile is a few neighbouring pixels of one vector of channels: each tap's weights are loaded once a tile,
-// and each input vector once for all the taps and pixels that it meets.
+// and each input vector once for all the taps and pixels that it meets. Small pictures of many channels are
+// done some channels at a time, so that the rows under a kernel stay in the first-level cache until the last
+// row has used them.
 #include <algorithm>
 
 #include "emit/epilogue.h"
 #include "kernels/rows.h"
 #include "kernels/tiles.h"
 #include "ops/op.h"
+#include "targets/machine.h"
 
 namespace sinter {
 namespace {
@@ -22,6 +25,20 @@ bool accepts(const Node& n, const Target&) {
   const int64_t groups = n.attributes.integer("group", 1);
   return groups > 1 && weight.dim(1) == 1 && weight.dim(0) == groups &&
          (!n.epilogue || has_vector_text(*n.epilogue));
+}
+
+// Channels at a time: whole lines of the cache, equal shares, with the rows under a kernel in half of the
+// first-level cache; all of them where that would be so few that reading them is no stream any more.
+int64_t channels_at_once(const Target& t, const Window& w, int64_t channels) {
+  constexpr int64_t kLine = 16, kFewest = 48;
+  if (!w.in.back().is_static()) return channels;
+  int64_t rows = 1;
+  for (size_t a = 0; a + 1 < w.rank(); ++a) rows *= w.extent(a);
+  const int64_t most = machine_of(t).l1 / 2 / static_cast<int64_t>(sizeof(float)) /
+                       (rows * w.in.back().value()) / kLine * kLine;
+  if (most < kFewest || most >= channels) return channels;
+  const int64_t shares = (channels + most - 1) / most;
+  return round_up((channels + shares - 1) / shares, kLine);
 }
 
 void emit(LayerWriter& w) {
@@ -66,6 +83,10 @@ void emit(LayerWriter& w) {
     rows.x_base = strip->x_base;
     rows.y_base = strip->y_base;
   }
+  const int64_t full = channels / lanes * lanes, at_once = channels_at_once(w.target, window, channels);
+  if (at_once < channels)
+    w.out.line("for (std::int64_t share = 0; share < {}; share += {}) {{  // of the channels", channels,
+               at_once);
   Rows(rows).open();
   // Pixels outside, channels inside: a tile's inputs are a few whole runs of memory, read once.
   auto open_pixels = [&](const std::string& name, const std::string& parameters, const std::string& count) {
@@ -87,10 +108,18 @@ void emit(LayerWriter& w) {
     w.out.line("store_lanes({} + {} + c, {}, lanes);", y, rows.output_offset("ox + t"), value);
     w.out.line("}}");
     w.out.put("};");
-    const int64_t full = channels / lanes;
-    if (full > 0)
-      w.out.line("for (std::int64_t c = 0; c < {}; c += kLanes) vector(c, Int<kLanes>());", full * lanes);
-    if (channels % lanes) w.out.line("vector({}, Int<{}>());", full * lanes, channels % lanes);
+    if (at_once < channels)
+      w.out.line(
+          "for (std::int64_t c = share; c < sinter::min_of(std::int64_t{{{}}}, share + {}); c += kLanes) "
+          "vector(c, "
+          "Int<kLanes>());",
+          full, at_once);
+    else if (full > 0)
+      w.out.line("for (std::int64_t c = 0; c < {}; c += kLanes) vector(c, Int<kLanes>());", full);
+    if (full < channels)
+      w.out.line("{}vector({}, Int<{}>());",
+                 at_once < channels ? fmt::format("if (share + {} >= {}) ", at_once, channels) : "", full,
+                 channels - full);
     w.out.put("};");
   };
   open_pixels("tile", "auto pixels, std::int64_t ox", "pixels.value");
@@ -164,6 +193,7 @@ void emit(LayerWriter& w) {
     if (end != width) edges(rows.interior_end(), rows.out_width());
   }
   Rows(rows).close();
+  if (at_once < channels) w.out.line("}}");
   if (parted) w.close_parts();
 }
 
