@@ -351,7 +351,7 @@ class Writer {
     const std::string from = fmt::format("{} + {}", x_, rows_.planar_offset("ci", ix)),
                       wk =
                           fmt::format("wp + (ci * {} + {}) * ({})", taps_, rows_.tap(first), weights_->row());
-    if (edge || rows_.kernel() > 8)
+    if (edge || rows_.kernel() > 16)
       product_of(from, rows_.stride(), wk, fmt::format("{} - {}", end, first), edge);
     else
       w_.out.line("mac_few<{}>(sum, {}, {}, {}{});", rows_.kernel(), from, rows_.stride(), wk,
