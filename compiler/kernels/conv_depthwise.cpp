@@ -41,161 +41,217 @@ int64_t channels_at_once(const Target& t, const Window& w, int64_t channels) {
   return round_up((channels + shares - 1) / shares, kLine);
 }
 
-void emit(LayerWriter& w) {
-  const Node& n = w.node;
-  const int lanes = w.target.lanes;
-  const Tensor& weight = *n.inputs[1]->data;
-  const int64_t channels = weight.dim(0), taps = weight.size() / channels,
-                padded = (channels + lanes - 1) / lanes * lanes;
-  const Window window = window_of(n);
-  w.include("sinter/mac.h");
-  w.flops(product(n.outputs[0]->type.shape) * Dim(2 * taps));
-  const std::string x = w.input(0);
-  Epilogue epilogue(w, n.outputs[0]->type.shape);
-  w.summary(fmt::format("depthwise Conv, {} taps, stride {}, {} channels{}", taps, window.strides.back(),
-                        channels, epilogue.summary()));
+class Writer {
+ public:
+  explicit Writer(LayerWriter& w)
+      : w_(w),
+        n_(w.node),
+        weight_(*n_.inputs[1]->data),
+        channels_(weight_.dim(0)),
+        padded_(round_up(channels_, w.target.lanes)),
+        window_(window_of(n_)),
+        at_once_(channels_at_once(w.target, window_, channels_)),
+        x_(w.input(0)),
+        epilogue_(w, n_.outputs[0]->type.shape),
+        rows_{w, window_, n_.inputs[0]->type.shape[0], Dim(channels_), output_pitch(n_)} {}
 
-  std::vector<float> packed(static_cast<size_t>(taps * padded), 0.0f),
-      bias(static_cast<size_t>(padded), 0.0f);
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t t = 0; t < taps; ++t)
-      packed[static_cast<size_t>(t * padded + c)] = weight.as<float>()[c * taps + t];
-    if (n.anchor_inputs > 2 && n.inputs[2]) bias[static_cast<size_t>(c)] = n.inputs[2]->data->as<float>()[c];
+  void emit() {
+    const int64_t taps = weight_.size() / channels_;
+    w_.include("sinter/mac.h");
+    w_.flops(product(n_.outputs[0]->type.shape) * Dim(2 * taps));
+    w_.summary(fmt::format("depthwise Conv, {} taps, stride {}, {} channels{}", taps, rows_.stride(),
+                           channels_, epilogue_.summary()));
+    store_weights(taps);
+    y_ = w_.output(0);
+    cut_tiles();
+    const bool parted = open_rows();
+    tile();
+    tile_calls();
+    Rows(rows_).close();
+    if (at_once_ < channels_) w_.out.line("}}");
+    if (parted) w_.close_parts();
   }
-  const std::string weights = w.weights("w", packed, fmt::format("[{} taps][{}]", taps, padded));
-  const std::string biases = w.weights("bias", bias, fmt::format("[{}]", padded));
-  const std::string y = w.output(0);
 
-  Rows rows{w, window, n.inputs[0]->type.shape[0], Dim(channels), output_pitch(n)};
-  const int64_t stride = rows.stride(), dilation = rows.dilation(), kernel = rows.kernel();
+ private:
+  void store_weights(int64_t taps) {
+    std::vector<float> packed(static_cast<size_t>(taps * padded_)), bias(static_cast<size_t>(padded_));
+    for (int64_t c = 0; c < channels_; ++c) {
+      for (int64_t t = 0; t < taps; ++t)
+        packed[static_cast<size_t>(t * padded_ + c)] = weight_.as<float>()[c * taps + t];
+      if (n_.anchor_inputs > 2 && n_.inputs[2])
+        bias[static_cast<size_t>(c)] = n_.inputs[2]->data->as<float>()[c];
+    }
+    weights_ = w_.weights("w", packed, fmt::format("[{} taps][{}]", taps, padded_));
+    biases_ = w_.weights("bias", bias, fmt::format("[{}]", padded_));
+  }
+
   // Pixels a tile: sums, the inputs under them and one weight must fit the registers.
-  int64_t tile = w.target.registers == 32 ? 8 : 4;
-  auto inputs_under = [&](int64_t t) { return (t - 1) * stride + (kernel - 1) * dilation + 1; };
-  while (tile > 1 && tile + inputs_under(tile) + 2 > w.target.registers) --tile;
-  const bool keep_inputs = tile > 1 && dilation == 1;
-  if (!keep_inputs) tile = w.target.registers == 32 ? 8 : 4;
+  void cut_tiles() {
+    const int registers = w_.target.registers;
+    const auto fits = [&](int64_t tile) {
+      return tile + (tile - 1) * rows_.stride() + rows_.window.extent(rows_.last()) + 2 <= registers;
+    };
+    const int most = registers == 32 ? 8 : 4;
+    tile_ = most;
+    while (tile_ > 1 && !fits(tile_)) --tile_;
+    keeps_inputs_ = tile_ > 1 && rows_.dilation() == 1;
+    if (!keeps_inputs_) tile_ = most;
+  }
 
-  const std::optional<LayerWriter::Strip> strip = w.strip();
-  const bool parted = !strip && !rows.outermost().is(1);
-  if (parted) rows.turns = w.open_parts(w.dim(rows.outermost()));
-  if (strip) {
-    rows.turns = {strip->first, strip->end};
-    rows.x_base = strip->x_base;
-    rows.y_base = strip->y_base;
+  // Whether parts were opened.
+  bool open_rows() {
+    const std::optional<LayerWriter::Strip> strip = w_.strip();
+    const bool parted = !strip && !rows_.outermost().is(1);
+    if (parted) rows_.turns = w_.open_parts(w_.dim(rows_.outermost()));
+    if (strip) {
+      rows_.turns = {strip->first, strip->end};
+      rows_.x_base = strip->x_base;
+      rows_.y_base = strip->y_base;
+    }
+    if (at_once_ < channels_)
+      w_.out.line("for (std::int64_t share = 0; share < {}; share += {}) {{  // of the channels", channels_,
+                  at_once_);
+    Rows(rows_).open();
+    return parted;
   }
-  const int64_t full = channels / lanes * lanes, at_once = channels_at_once(w.target, window, channels);
-  if (at_once < channels)
-    w.out.line("for (std::int64_t share = 0; share < {}; share += {}) {{  // of the channels", channels,
-               at_once);
-  Rows(rows).open();
+
   // Pixels outside, channels inside: a tile's inputs are a few whole runs of memory, read once.
-  auto open_pixels = [&](const std::string& name, const std::string& parameters, const std::string& count) {
-    w.out.line("[[maybe_unused]] const auto {} = [&]({}) __attribute__((always_inline)) {{", name,
-               parameters);
-    w.out.line("constexpr int kPixels = {};", count);
-    w.out.line("const auto vector = [&](std::int64_t c, auto last) __attribute__((always_inline)) {{");
-    w.out.line("constexpr int lanes = last.value;");
-    w.out.line("f32v sum[kPixels];");
-    w.out.line("SINTER_UNROLL");
-    w.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = load_start({} + c);", biases);
-    rows.open_taps(w.out);
-  };
-  auto close_pixels = [&] {
-    rows.close_taps(w.out);
-    w.out.line("SINTER_UNROLL");
-    w.out.line("for (int t = 0; t < kPixels; ++t) {{");
-    const std::string value = epilogue.vector("sum[t]", rows.index("ox + t", "c"), "lanes", w.out);
-    w.out.line("store_lanes({} + {} + c, {}, lanes);", y, rows.output_offset("ox + t"), value);
-    w.out.line("}}");
-    w.out.put("};");
-    if (at_once < channels)
-      w.out.line(
-          "for (std::int64_t c = share; c < sinter::min_of(std::int64_t{{{}}}, share + {}); c += kLanes) "
-          "vector(c, "
-          "Int<kLanes>());",
-          full, at_once);
-    else if (full > 0)
-      w.out.line("for (std::int64_t c = 0; c < {}; c += kLanes) vector(c, Int<kLanes>());", full);
-    if (full < channels)
-      w.out.line("{}vector({}, Int<{}>());",
-                 at_once < channels ? fmt::format("if (share + {} >= {}) ", at_once, channels) : "", full,
-                 channels - full);
-    w.out.put("};");
-  };
-  open_pixels("tile", "auto pixels, std::int64_t ox", "pixels.value");
-  w.out.line("const float* const from = {} + {} + c;", x, rows.input_offset(rows.position("ox")));
-  w.out.line("const float* const wk = {} + {} * {} + c;", weights, rows.tap("0"), padded);
-  if (keep_inputs) {
-    w.out.line("constexpr int kInputs = (kPixels - 1) * {} + {};", stride, (kernel - 1) * dilation + 1);
-    w.out.line("f32v in[kInputs];");
-    w.out.line("SINTER_UNROLL");
-    w.out.line("for (int i = 0; i < kInputs; ++i) in[i] = load_lanes(from + i * {}, lanes);", channels);
+  void open_pixels(const std::string& name, const std::string& parameters, const std::string& count) {
+    w_.out.line("[[maybe_unused]] const auto {} = [&]({}) __attribute__((always_inline)) {{", name,
+                parameters);
+    w_.out.line("constexpr int kPixels = {};", count);
+    w_.out.line("const auto vector = [&](std::int64_t c, auto last) __attribute__((always_inline)) {{");
+    w_.out.line("constexpr int lanes = last.value;");
+    w_.out.line("f32v sum[kPixels];");
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = load_start({} + c);", biases_);
+    rows_.open_taps(w_.out);
   }
-  w.out.line("SINTER_UNROLL");
-  w.out.line("for (int kw = 0; kw < {}; ++kw) {{", kernel);
-  w.out.line("const f32v k = load(wk + kw * {});", padded);
-  w.out.line("SINTER_UNROLL");
-  if (keep_inputs)
-    w.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = fma(in[t * {} + kw], k, sum[t]);", stride);
-  else
-    w.out.line(
-        "for (int t = 0; t < kPixels; ++t) sum[t] = fma(load_lanes(from + (t * {} + kw * {}) * {}, lanes), "
-        "k, "
-        "sum[t]);",
-        stride, dilation, channels);
-  w.out.line("}}");
-  close_pixels();
-  const std::string begin = w.dim(rows.interior_begin()), end = w.dim(rows.interior_end()),
-                    width = w.dim(rows.out_width());
-  const Dim interior = rows.interior_end() - rows.interior_begin();
-  if (begin == "0" && end == width) {
-    emit_tiles(w, "0", end, interior, static_cast<int>(tile), "ox", "tile(Int<{T}>(), {x});");
-  } else {
-    // Where the extents are known, so are the taps of every edge.
-    const bool known = rows.interior_begin().is_static() && rows.interior_end().is_static() &&
-                       rows.out_width().is_static() && rows.pad().is_static() && rows.width().is_static() &&
-                       rows.interior_begin().value() <= 4 &&
-                       rows.out_width().value() - rows.interior_end().value() <= 4;
+
+  void close_pixels() {
+    rows_.close_taps(w_.out);
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int t = 0; t < kPixels; ++t) {{");
+    const std::string value = epilogue_.vector("sum[t]", rows_.index("ox + t", "c"), "lanes", w_.out);
+    w_.out.line("store_lanes({} + {} + c, {}, lanes);", y_, rows_.output_offset("ox + t"), value);
+    w_.out.line("}}");
+    w_.out.put("};");
+    const int64_t full = channels_ / w_.target.lanes * w_.target.lanes;
+    const bool shared = at_once_ < channels_;
+    if (shared)
+      w_.out.line(
+          "for (std::int64_t c = share; c < sinter::min_of(std::int64_t{{{}}}, share + {}); c += kLanes) "
+          "vector(c, Int<kLanes>());",
+          full, at_once_);
+    else if (full > 0)
+      w_.out.line("for (std::int64_t c = 0; c < {}; c += kLanes) vector(c, Int<kLanes>());", full);
+    if (full < channels_)
+      w_.out.line("{}vector({}, Int<{}>());",
+                  shared ? fmt::format("if (share + {} >= {}) ", at_once_, channels_) : "", full,
+                  channels_ - full);
+    w_.out.put("};");
+  }
+
+  // The sums of kPixels pixels all of whose taps lie inside the row.
+  void tile() {
+    open_pixels("tile", "auto pixels, std::int64_t ox", "pixels.value");
+    w_.out.line("const float* const from = {} + {} + c;", x_, rows_.input_offset(rows_.position("ox")));
+    w_.out.line("const float* const wk = {} + {} * {} + c;", weights_, rows_.tap("0"), padded_);
+    if (keeps_inputs_) {
+      w_.out.line("constexpr int kInputs = (kPixels - 1) * {} + {};", rows_.stride(),
+                  rows_.window.extent(rows_.last()));
+      w_.out.line("f32v in[kInputs];");
+      w_.out.line("SINTER_UNROLL");
+      w_.out.line("for (int i = 0; i < kInputs; ++i) in[i] = load_lanes(from + i * {}, lanes);", channels_);
+    }
+    w_.out.line("SINTER_UNROLL");
+    w_.out.line("for (int kw = 0; kw < {}; ++kw) {{", rows_.kernel());
+    w_.out.line("const f32v k = load(wk + kw * {});", padded_);
+    w_.out.line("SINTER_UNROLL");
+    if (keeps_inputs_)
+      w_.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = fma(in[t * {} + kw], k, sum[t]);",
+                  rows_.stride());
+    else
+      w_.out.line(
+          "for (int t = 0; t < kPixels; ++t) sum[t] = fma(load_lanes(from + (t * {} + kw * {}) * {}, lanes), "
+          "k, sum[t]);",
+          rows_.stride(), rows_.dilation(), channels_);
+    w_.out.line("}}");
+    close_pixels();
+  }
+
+  // The sums of one pixel, taps first..behind of the row.
+  void edge(bool known) {
     open_pixels("edge", "std::int64_t ox, auto first, auto behind", "1");
     if (known) {
-      w.out.line("SINTER_UNROLL");
-      w.out.line("for (std::int64_t kw = 0; kw < {}; ++kw)", kernel);
-      w.out.line("  if (kw >= first && kw < behind)");
+      w_.out.line("SINTER_UNROLL");
+      w_.out.line("for (std::int64_t kw = 0; kw < {}; ++kw)", rows_.kernel());
+      w_.out.line("  if (kw >= first && kw < behind)");
     } else {
-      w.out.line("for (std::int64_t kw = first; kw < behind; ++kw)");
+      w_.out.line("for (std::int64_t kw = first; kw < behind; ++kw)");
     }
-    w.out.line("  sum[0] = fma(load_lanes({} + {} + c, lanes), load({} + {} * {} + c), sum[0]);", x,
-               rows.input_offset(fmt::format("{} + kw * {}", rows.position("ox"), dilation)), weights,
-               rows.tap("kw"), padded);
+    w_.out.line("  sum[0] = fma(load_lanes({} + {} + c, lanes), load({} + {} * {} + c), sum[0]);", x_,
+                rows_.input_offset(fmt::format("{} + kw * {}", rows_.position("ox"), rows_.dilation())),
+                weights_, rows_.tap("kw"), padded_);
     close_pixels();
-    auto edges = [&](const Dim& from, const Dim& to) {
-      if (!known) {
-        w.out.line("for (; ox < {}; ++ox) edge(ox, {}, {});", w.dim(to), rows.first_tap("ox"),
-                   rows.last_tap("ox"));
-        return;
-      }
-      for (int64_t ox = from.value(); ox < to.value(); ++ox) {
-        const int64_t at = ox * stride - rows.pad().value();
-        const int64_t first = at < 0 ? (-at + dilation - 1) / dilation : 0;
-        const int64_t room = rows.width().value() - at;
-        const int64_t behind = room <= 0 ? 0 : std::min(kernel, (room + dilation - 1) / dilation);
-        w.out.line("edge({}, Int<{}>(), Int<{}>());", ox, first, behind);
-      }
-    };
-    if (!known) w.out.line("std::int64_t ox = 0;");
-    if (begin != "0") edges(Dim(0), rows.interior_begin());
-    if (!known || !interior.is(0)) {
-      if (known) w.out.line("{{");
-      emit_tiles(w, known ? begin : "ox", end, interior, static_cast<int>(tile), "ox",
-                 "tile(Int<{T}>(), {x});");
-      if (known) w.out.line("}}");
-    }
-    if (end != width) edges(rows.interior_end(), rows.out_width());
   }
-  Rows(rows).close();
-  if (at_once < channels) w.out.line("}}");
-  if (parted) w.close_parts();
-}
+
+  // Whether the extents are known, and so the taps of every edge.
+  bool knows_edges() const {
+    return rows_.interior_begin().is_static() && rows_.interior_end().is_static() &&
+           rows_.out_width().is_static() && rows_.pad().is_static() && rows_.width().is_static() &&
+           rows_.interior_begin().value() <= 4 &&
+           rows_.out_width().value() - rows_.interior_end().value() <= 4;
+  }
+
+  void edge_calls(const Dim& from, const Dim& to, bool known) {
+    if (!known) {
+      w_.out.line("for (; ox < {}; ++ox) edge(ox, {}, {});", w_.dim(to), rows_.first_tap("ox"),
+                  rows_.last_tap("ox"));
+      return;
+    }
+    const int64_t dilation = rows_.dilation();
+    for (int64_t ox = from.value(); ox < to.value(); ++ox) {
+      const int64_t at = ox * rows_.stride() - rows_.pad().value();
+      const int64_t first = at < 0 ? (-at + dilation - 1) / dilation : 0;
+      const int64_t room = rows_.width().value() - at;
+      const int64_t behind = room <= 0 ? 0 : std::min(rows_.kernel(), (room + dilation - 1) / dilation);
+      w_.out.line("edge({}, Int<{}>(), Int<{}>());", ox, first, behind);
+    }
+  }
+
+  // The loops along the row.
+  void tile_calls() {
+    const std::string begin = w_.dim(rows_.interior_begin()), end = w_.dim(rows_.interior_end()),
+                      width = w_.dim(rows_.out_width()), call = "tile(Int<{T}>(), {x});";
+    const Dim interior = rows_.interior_end() - rows_.interior_begin();
+    if (begin == "0" && end == width) return emit_tiles(w_, "0", end, interior, tile_, "ox", call);
+    const bool known = knows_edges();
+    edge(known);
+    if (!known) w_.out.line("std::int64_t ox = 0;");
+    if (begin != "0") edge_calls(Dim(0), rows_.interior_begin(), known);
+    if (!known || !interior.is(0)) {
+      if (known) w_.out.line("{{");
+      emit_tiles(w_, known ? begin : "ox", end, interior, tile_, "ox", call);
+      if (known) w_.out.line("}}");
+    }
+    if (end != width) edge_calls(rows_.interior_end(), rows_.out_width(), known);
+  }
+
+  LayerWriter& w_;
+  const Node& n_;
+  const Tensor& weight_;
+  int64_t channels_, padded_;
+  Window window_;
+  int64_t at_once_;  // channels
+  std::string x_, y_, weights_, biases_;
+  Epilogue epilogue_;
+  Rows rows_;
+  int tile_ = 1;  // pixels
+  bool keeps_inputs_ = false;
+};
+
+void emit(LayerWriter& w) { Writer(w).emit(); }
 
 }  // namespace
 
