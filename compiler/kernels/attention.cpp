@@ -202,7 +202,7 @@ int64_t Writer::row_in_place() const {
   if (single_query_ || row == 0) return 0;
   if (panels_.full == 1 && panels_.rest == 0 && row == v_head) return row;
   const bool whole = v_head % w_.target.lanes == 0 && !w_.target.aarch64;
-  return whole && single_block_ && 4 * capacity_ * row <= kNear ? row : 0;
+  return whole && single_block_ && row <= kNear && 4 * capacity_ * row <= kNear ? row : 0;
 }
 
 // Whether packing K multiplies it by the factor of the scores: where there are more scores than values of K,

@@ -32,10 +32,9 @@ bool accepts(const Node& n, const Target&) {
 int64_t channels_at_once(const Target& t, const Window& w, int64_t channels) {
   constexpr int64_t kLine = 16, kFewest = 48;
   if (!w.in.back().is_static()) return channels;
-  int64_t rows = 1;
-  for (size_t a = 0; a + 1 < w.rank(); ++a) rows *= w.extent(a);
-  const int64_t most = machine_of(t).l1 / 2 / static_cast<int64_t>(sizeof(float)) /
-                       (rows * w.in.back().value()) / kLine * kLine;
+  int64_t most = machine_of(t).l1 / 2 / static_cast<int64_t>(sizeof(float));
+  for (size_t a = 0; a + 1 < w.rank(); ++a) most /= w.extent(a);
+  most = most / std::max<int64_t>(1, w.in.back().value()) / kLine * kLine;
   if (most < kFewest || most >= channels) return channels;
   const int64_t shares = (channels + most - 1) / most;
   return round_up((channels + shares - 1) / shares, kLine);

@@ -361,11 +361,13 @@ bool resize_keeps(const Node& n, size_t a) {
 }
 
 bool resize_repeats(const Node& n, size_t a, int64_t times) {
+  constexpr int64_t kLongest = 1 << 24;  // elements that are looked at
   const Shape &in = n.inputs[0]->type.shape, &out = n.outputs[0]->type.shape;
   const ResizeRule rule = resize_rule(n.attributes);
   if (rule.mode != ResizeMode::kNearest || rule.transform == ResizeTransform::kTfCropAndResize) return false;
   if (!is_static(in) || !is_static(out) || resized_by_run(n)) return false;
-  if (out[a].value() != in[a].value() * times) return false;
+  if (out[a].value() > kLongest || in[a].value() > kLongest || out[a].value() != in[a].value() * times)
+    return false;
   const auto constant = [&](size_t i) {
     const Value* v = n.input(i);
     return v && v->data && v->data->size() > 0 ? &*v->data : nullptr;
