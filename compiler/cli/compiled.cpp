@@ -108,6 +108,7 @@ void plan_model(Compiled& c, int threads, int64_t most_weights) {
   const auto excess = [&] { return static_cast<int64_t>(c.weights.bytes().size()) - most_weights; };
   do {
     read_parts(*c.graph, *c.target);
+    place_concats(*c.graph, *c.target);
     c.weights = WeightStore();
     c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), threads);
   } while (shrink_weights(*c.graph, c.plan, excess()) || drop_half_weights(*c.graph, c.plan) ||

@@ -163,7 +163,8 @@ void place_concats(Graph& g, const Target& target) {
   for (const auto& n : g.nodes)
     if (n->attributes.has("part_times")) read.insert(n->inputs[0]->producer);
   for (size_t at = 0; at < g.nodes.size(); ++at)
-    if (joins_channels(*g.nodes[at]) && read.count(g.nodes[at].get()) == 0)
+    if (joins_channels(*g.nodes[at]) && !g.nodes[at]->attributes.has("in_place") &&
+        read.count(g.nodes[at].get()) == 0)
       if (auto copied = copied_parts(g, at, target))
         placed.push_back({g.nodes[at].get(), std::move(*copied)});
   for (const auto& [n, copied] : placed) {

@@ -63,8 +63,8 @@ void read_planes(Graph&, const Target&);
 
 // Convolutions by Winograd's filtering whose picture they alone see, joined along the channels or doubled in
 // size by the nearest pixel or both, read the pieces where they lie where that saves a copy (attribute
-// `part_times` of the Conv, ops/window.h; Concat and Resize need no layer). To be called again where another
-// kernel may do the convolution now: marks that no longer hold go.
+// `part_times` of the Conv, ops/window.h; Concat and Resize need no layer). To be called again, with
+// place_concats behind it, where another kernel may do the convolution now: marks that no longer hold go.
 void read_parts(Graph&, const Target&);
 
 // Whether the node's output is its first input's bytes, so that it needs no layer and no memory.

@@ -243,6 +243,8 @@ TEST(Parts, ComeBackWithAnotherKernel) {
   c.g->nodes.back()->attributes.erase("winograd");
   read_parts(*c.g, t);
   EXPECT_EQ(kernels_of(*c.g, t), "conv_direct conv_direct resize copy_concat conv_direct ");
+  place_concats(*c.g, t);
+  EXPECT_EQ(kernels_of(*c.g, t), "conv_direct conv_direct resize copy conv_direct ");
 }
 
 void add_planes(GeneratedBatch& batch) {
