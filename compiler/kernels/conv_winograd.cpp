@@ -172,7 +172,8 @@ std::vector<WinogradTile> tiles_of(const Node& n) {
   };
   for (const int n : {8, 6, 4}) add(along ? 1 : n, down ? 1 : n);
   if (down || along) return tiles;
-  for (const int n : {4, 8}) add(6, n), add(n, 6);
+  add(6, 8);
+  add(8, 6);
   return tiles;
 }
 

@@ -11,7 +11,7 @@ extern "C" {
   // Scratch memory of one run: 64-byte aligned, one for each thread that runs the model, reusable at once.
   #define DIGITS_ARENA_BYTES INT64_C(570368)
   // Size of the weights.
-  #define DIGITS_WEIGHTS_BYTES INT64_C(415776)
+  #define DIGITS_WEIGHTS_BYTES INT64_C(514080)
   // The stack that a run takes at most.
   #define DIGITS_STACK_BYTES INT64_C(16384)
   // The most bytes that a tensor can take.

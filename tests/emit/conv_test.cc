@@ -194,29 +194,6 @@ void add_winograd(GeneratedBatch& batch, const Target& t, int64_t most) {
          {1e-4, most == 6 ? 3e-5 : 1e-5});
 }
 
-// Four positions along one axis and six along the other, where the picture is as narrow as two results.
-void add_winograd_narrow(GeneratedBatch& batch, const Target& t) {
-  Sheet s;
-  const Dim n = s.symbol("N", 1, 3);
-  const Case cases[] = {{{17, 2}, 32, 40, 1, {3, 3}, pads({1, 1, 1, 1})},
-                        {{2, 18}, 35, 32, 1, {3, 3}, pads({1, 1, 1, 1})},
-                        {{4, 23}, 32, 33, 1, {3, 3}, pads({0, 0, 0, 2})}};
-  for (unsigned i = 0; i < std::size(cases); ++i) {
-    add_conv(s, i == 1 ? n : Dim(1), cases[i], i != 1, i)->attributes.set("winograd", int64_t{4});
-    if (i != 2) add_epilogue(s);
-  }
-  const auto planned = s.graph().clone();
-  separate_outputs(*planned);
-  WeightStore store;
-  const char* tiles[] = {"F(4x2, 3x3)", "F(2x4, 3x3)", "F(2x4, 3x3)"};
-  const Plan plan = make_plan(*planned, t, store);
-  ASSERT_EQ(plan.layers.size(), std::size(tiles));
-  for (size_t i = 0; i < std::size(tiles); ++i)
-    EXPECT_NE(plan.layers[i].summary.find(tiles[i]), std::string::npos)
-        << t.name << ": " << plan.layers[i].summary;
-  s.into(batch, "winograd_narrow", {{{"N", 1}}, {{"N", 3}}});
-}
-
 // Kernels of 4x4 to 6x6, with every tile that they have: the attribute `winograd` lets the model choose.
 void add_winograd_sizes(GeneratedBatch& batch, const Target& t, int64_t positions) {
   Sheet s;
@@ -312,7 +289,6 @@ void run(const char* name, const BuildOptions& options = {}, bool few = false) {
   add_transposed(batch);
   for (const int64_t most : {2, 4, 6}) add_winograd(batch, t, most);
   if (!few) {
-    add_winograd_narrow(batch, t);
     for (const int64_t positions : {6, 8}) add_winograd_sizes(batch, t, positions);
     for (const int64_t positions : {4, 6, 8}) add_winograd_lines(batch, t, positions);
   }
