@@ -106,13 +106,15 @@ std::vector<std::string> reserved_names(const Graph& g, const std::string& name)
 // Plans until the arena keeps its budget and the packed weights theirs.
 void plan_model(Compiled& c, int threads, int64_t most_weights) {
   const auto excess = [&] { return static_cast<int64_t>(c.weights.bytes().size()) - most_weights; };
-  do {
-    read_parts(*c.graph, *c.target);
-    place_concats(*c.graph, *c.target);
+  for (;;) {
     c.weights = WeightStore();
     c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), threads);
-  } while (shrink_weights(*c.graph, c.plan, excess()) || drop_half_weights(*c.graph, c.plan) ||
-           limit_scratch(*c.graph, c.plan));
+    if (!shrink_weights(*c.graph, c.plan, excess()) && !drop_half_weights(*c.graph, c.plan) &&
+        !limit_scratch(*c.graph, c.plan))
+      break;
+    read_parts(*c.graph, *c.target);
+    place_concats(*c.graph, *c.target);
+  }
   if (excess() > 0)
     std::cerr << fmt::format(
         "sinter: warning: the weights take {} bytes as they are packed, {} more than 1.1 times the model's\n",

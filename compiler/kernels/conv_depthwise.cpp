@@ -8,8 +8,8 @@
 #include <algorithm>
 
 #include "emit/epilogue.h"
+#include "kernels/panel_weights.h"
 #include "kernels/rows.h"
-#include "kernels/tiles.h"
 #include "ops/op.h"
 #include "targets/machine.h"
 
@@ -17,14 +17,10 @@ namespace sinter {
 namespace {
 
 bool accepts(const Node& n, const Target&) {
-  if (std::string_view(n.op->name) != "Conv" || n.attributes.integer("channels_last", 0) != 1) return false;
-  if (n.inputs[0]->type.dtype != DType::kF32 || n.outputs[0]->type.dtype != DType::kF32 || !n.inputs[1]->data)
-    return false;
-  if (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data) return false;
+  if (!is_float_conv(n)) return false;
   const Tensor& weight = *n.inputs[1]->data;
   const int64_t groups = n.attributes.integer("group", 1);
-  return groups > 1 && weight.dim(1) == 1 && weight.dim(0) == groups &&
-         (!n.epilogue || has_vector_text(*n.epilogue));
+  return groups > 1 && weight.dim(1) == 1 && weight.dim(0) == groups;
 }
 
 // Channels at a time: whole lines of the cache, equal shares, with the rows under a kernel in half of the

@@ -89,9 +89,10 @@ bool is_doubled(const Graph& g, const Value* v) {
 // How often each part of the convolution's picture is repeated; empty where nothing is saved by reading parts
 // or they can't be told apart by whole vectors.
 std::vector<int64_t> parts_to_read(const Graph& g, const Node& n, const Target& target) {
+  if (!may_use_winograd(n)) return {};
   const Value* x = n.inputs[0];
-  if (!may_use_winograd(n) || x->type.shape.size() != 4 || !x->producer || x->users.size() != 1 ||
-      g.is_output(x) || !x->elements.empty())
+  if (x->type.shape.size() != 4 || !x->producer || x->users.size() != 1 || g.is_output(x) ||
+      !x->elements.empty())
     return {};
   const Node& maker = *x->producer;
   const bool joins = joins_channels(maker) && !maker.attributes.has("in_place");
@@ -117,9 +118,7 @@ std::vector<int64_t> parts_to_read(const Graph& g, const Node& n, const Target& 
 void read_parts(Graph& g, const Target& target) {
   for (const auto& n : g.nodes) {
     n->attributes.erase("part_times");
-    const std::vector<int64_t> times = n->op->domain[0] == 0 && std::string_view(n->op->name) == "Conv"
-                                           ? parts_to_read(g, *n, target)
-                                           : std::vector<int64_t>{};
+    const std::vector<int64_t> times = parts_to_read(g, *n, target);
     if (times.empty()) continue;
     const Kernel* k = find_kernel(*n, target);
     if (k && k->reads_parts) n->attributes.set("part_times", times);

@@ -14,6 +14,7 @@
 #ifndef SINTER_ISA
 #error "include a sinter/simd_*.h before sinter/winograd.h"
 #endif
+#include "sinter/dims.h"
 #include "sinter/mac.h"
 
 namespace sinter::SINTER_ISA {
@@ -107,11 +108,6 @@ SINTER_INLINE void winograd_column(const float* from, std::ptrdiff_t row, int ph
   winograd_forward(to);
 }
 
-// a / b, rounded down, for b > 0.
-SINTER_INLINE std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
-  return a >= 0 ? a / b : -((b - 1 - a) / b);
-}
-
 }  // namespace detail
 
 // `tiles` neighbouring tiles of one row of tiles of a picture [height][width][channels]; (top, left) is the
@@ -126,7 +122,7 @@ template <int MY, int MX, int RY, int RX, int Times = 1>
   constexpr int NY = MY + RY - 1, NX = MX + RX - 1;
   const int first = top < 0 ? static_cast<int>(-top) : 0;
   const int last = height - top < NY ? static_cast<int>(height - top) : NY;
-  const std::int64_t row = width / Times * channels, top_row = detail::floor_quotient(top, Times);
+  const std::int64_t row = width / Times * channels, top_row = floor_div(top, Times);
   const int phase = static_cast<int>(top - top_row * Times);
   const auto tile = [&](f32v(&e)[NX][NY], std::int64_t t, std::int64_t c, int lanes)
       __attribute__((always_inline)) {

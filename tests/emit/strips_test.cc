@@ -152,6 +152,13 @@ void add_concats(GeneratedBatch& batch, const char* target_name) {
   c.into(batch, "concat", y);
 }
 
+std::string kernels_of(const Graph& g, const Target& t) {
+  WeightStore store;
+  std::string kernels;
+  for (const Layer& l : make_plan(g, t, store).layers) kernels += l.kernel + " ";
+  return kernels;
+}
+
 // A picture that is enlarged and joined with one that others read too: the one is written in place, the other
 // copied there.
 void add_skip(GeneratedBatch& batch, const char* target_name, const char* mode, int64_t channels) {
@@ -162,18 +169,8 @@ void add_skip(GeneratedBatch& batch, const char* target_name, const char* mode, 
   Value* y = c.conv(all, 8, 1, 1, 0);
   auto planned = c.g->clone();
   place_concats(*planned, target(target_name));
-  WeightStore store;
-  std::string kernels;
-  for (const Layer& l : make_plan(*planned, target(target_name), store).layers) kernels += l.kernel + " ";
-  EXPECT_EQ(kernels, "conv_direct conv_direct resize copy conv_direct ");
+  EXPECT_EQ(kernels_of(*planned, target(target_name)), "conv_direct conv_direct resize copy conv_direct ");
   c.into(batch, "skip", y);
-}
-
-std::string kernels_of(const Graph& g, const Target& t) {
-  WeightStore store;
-  std::string kernels;
-  for (const Layer& l : make_plan(g, t, store).layers) kernels += l.kernel + " ";
-  return kernels;
 }
 
 // Winograd's convolutions of what is joined or enlarged, read where it lies; the same where something forbids
