@@ -19,6 +19,9 @@ namespace {
 
 bool accepts(const Node& n, const Target& t) { return choose_strassen(n, t).has_value(); }
 
+// Opens the loop over the seven products.
+constexpr const char* kEachStep = "strassen_steps([&](auto ends, int q) __attribute__((always_inline))";
+
 class Writer {
  public:
   Writer(LayerWriter& w, const StrassenChoice& choice)
@@ -130,7 +133,8 @@ class Writer {
   void twice_panel(const std::string& spare, int64_t most_rows, int64_t pieces) {
     open_panel(4, (tiles_.count + pieces - 1) / pieces);
     w_.out.line(
-        "const auto product = [&](auto pixels, std::int64_t i, int q) __attribute__((always_inline)) {{");
+        "const auto product = [&](auto ends, auto pixels, std::int64_t i, int q) "
+        "__attribute__((always_inline)) {{");
     w_.out.line("constexpr int kRows = pixels.value;");
     w_.out.line("const StrassenStep step = kStrassenSteps[q];");
     w_.out.line("float* const own = {} + i * (kVectors * kLanes);", kept_);
@@ -142,10 +146,10 @@ class Writer {
     w_.out.line("const std::int64_t column = c + (step.result % 2 == 1 ? {} : 0);", p_.n / 4);
     w_.out.line("const std::int64_t y_row = row + (whole.result >= 2 ? {} : 0);", below);
     w_.out.line("const std::int64_t y_column = column + (whole.result % 2 == 1 ? {} : 0);", p_.n / 2);
-    ask_ahead("step.result >= 0 && whole.result >= 0", "y_row", "y_column");
+    ask_ahead("ends.value && whole.result >= 0", "y_row", "y_column");
     mac(4);
-    w_.out.line("strassen_keep(sum, own, {}, step);", most_rows * tiles_.width);
-    w_.out.line("if (step.result < 0) return;");
+    w_.out.line("strassen_keep<ends.value>(sum, own, {}, step);", most_rows * tiles_.width);
+    w_.out.line("if (!ends.value) return;");
     // A row in the middle is in two parts; the upper one stores it.
     if (shares || shares_within)
       w_.out.line("const bool again = first + i == 0{};", shares && shares_within ? ""
@@ -162,11 +166,8 @@ class Writer {
     else
       w_.out.line("return StrassenRows{{rows, rows, {}}};", pitch);
     w_.out.put("};");
-    w_.out.line("if (whole.from >= 0) strassen_add<last.value>(sum, kept_rows(whole.from));");
-    w_.out.line("if (whole.plus >= 0) strassen_add<last.value>(sum, kept_rows(whole.plus));");
-    w_.out.line("if (whole.keep >= 0) strassen_keep<last.value>(sum, kept_rows(whole.keep));");
+    w_.out.line("strassen_whole<last.value>(sum, whole, kept_rows);");
     w_.out.line("if (whole.result < 0) return;");
-    w_.out.line("if (whole.with >= 0) strassen_add<last.value>(sum, kept_rows(whole.with));");
     if (shares || shares_within)
       w_.out.line("const int known = again{} ? 1 : 0;", shares && shares_within
                                                             ? " && (step.result >= 2 || whole.result >= 2)"
@@ -174,13 +175,13 @@ class Writer {
                                                                  : "");
     store_tile(shares || shares_within, "y_row", "y_column");
     w_.out.put("};");
-    w_.out.line("for (int q = 0; q < 7; ++q) {{");
+    w_.out.line("{} {{", kEachStep);
     w_.out.line("std::int64_t i = 0, at = tile;");
     if (tiles_.larger > 0)
-      w_.out.line("for (; at < tiles && at < {0}; ++at, i += {1}) product(Int<{1}>(), i, q);", tiles_.larger,
-                  tiles_.rows + 1);
-    w_.out.line("for (; at < tiles; ++at, i += {0}) product(Int<{0}>(), i, q);", tiles_.rows);
-    w_.out.line("}}");
+      w_.out.line("for (; at < tiles && at < {0}; ++at, i += {1}) product(ends, Int<{1}>(), i, q);",
+                  tiles_.larger, tiles_.rows + 1);
+    w_.out.line("for (; at < tiles; ++at, i += {0}) product(ends, Int<{0}>(), i, q);", tiles_.rows);
+    w_.out.line("}});");
     w_.out.put("};");
   }
 
@@ -205,7 +206,7 @@ class Writer {
     if (!by_groups()) w_.close_parts();
     w_.out.line("// the left factors, in the order of the steps");
     w_.out.line(
-        "const float* const factors[7] = {{upper, upper + {1}, {0}, {0} + {1}, {0} + {3}, {0} + {2}, below + "
+        "const float* const factors[7] = {{upper, upper + {1}, {0} + {1}, {0}, {0} + {3}, {0} + {2}, below + "
         "{1}}};",
         s, k / 2, height * k, height * k + k / 2);
     const LayerWriter::Turns panels =
@@ -257,27 +258,28 @@ class Writer {
     open_panel(2, (choice_.height + rows - 1) / rows);
     const std::string kept = kept_ + (choice_.by_products ? " + i * (kVectors * kLanes)" : "");
     w_.out.line(
-        "const auto product = [&](auto pixels, std::int64_t i, int q) __attribute__((always_inline)) {{");
+        "const auto product = [&](auto ends, auto pixels, std::int64_t i, int q) "
+        "__attribute__((always_inline)) {{");
     w_.out.line("constexpr int kRows = pixels.value;");
     w_.out.line("const StrassenStep step = kStrassenSteps[q];");
     w_.out.line("Tile<kVectors, kRows> sum;");
     w_.out.line("strassen_start(sum, {}, {}, step);", kept, plane());
     w_.out.line("const std::int64_t row = first + i + (step.result >= 2 ? rows - {} : 0);", choice_.height);
     w_.out.line("const std::int64_t column = c + (step.result % 2 == 1 ? {} : 0);", p_.n / 2);
-    ask_ahead("step.result >= 0", "row", "column");
+    ask_ahead("ends.value", "row", "column");
     mac(2);
-    w_.out.line("strassen_keep(sum, {}, {}, step);", kept, plane());
-    w_.out.line("if (step.result < 0) return;");
+    w_.out.line("strassen_keep<ends.value>(sum, {}, {}, step);", kept, plane());
+    w_.out.line("if (!ends.value) return;");
     // Rows in the middle are in both halves; the upper one stores them.
     if (choice_.skips())
       w_.out.line("const std::int64_t known = step.result >= 2 ? {} - rows - i : 0;", 2 * choice_.height);
     store_tile(choice_.skips(), "row", "column");
     w_.out.put("};");
-    const std::string each = "for (int q = 0; q < 7; ++q)", call = "product(Int<{T}>(), {x}, q);";
-    if (choice_.by_products) w_.out.line("{} {{", each);
+    const std::string call = "product(ends, Int<{T}>(), {x}, q);";
+    if (choice_.by_products) w_.out.line("{} {{", kEachStep);
     emit_tiles(w_, "0", std::to_string(choice_.height), Dim(choice_.height), rows, "i",
-               choice_.by_products ? call : each + " " + call);
-    if (choice_.by_products) w_.out.line("}}");
+               choice_.by_products ? call : fmt::format("{} {{ {} }});", kEachStep, call));
+    if (choice_.by_products) w_.out.line("}});");
     w_.out.put("};");
   }
 

@@ -180,7 +180,7 @@ void right_factors(const Blocks& w, std::vector<double>& out) {
   const auto q = quarters_of(w);
   const Blocks t1 = sum_of(q[1], -1, q[0], false), t2 = sum_of(q[3], -1, t1, false);
   for (const Blocks& f :
-       {q[0], q[2], t1, t2, q[3], sum_of(q[3], -1, q[1], false), sum_of(q[2], -1, t2, false)})
+       {q[0], q[2], t2, t1, q[3], sum_of(q[3], -1, q[1], false), sum_of(q[2], -1, t2, false)})
     right_factors(f, out);
 }
 
@@ -188,7 +188,7 @@ void left_factors(const Blocks& x, std::vector<double>& out) {
   if (x.size() == 1) return out.push_back(x[0]);
   const auto q = quarters_of(x);
   const Blocks s1 = sum_of(q[2], 1, q[3], true), s2 = sum_of(s1, -1, q[0], true);
-  for (const Blocks& f : {q[0], q[1], s1, s2, sum_of(q[1], -1, s2, true), sum_of(q[0], -1, q[2], true), q[3]})
+  for (const Blocks& f : {q[0], q[1], s2, s1, sum_of(q[1], -1, s2, true), sum_of(q[0], -1, q[2], true), q[3]})
     left_factors(f, out);
 }
 
@@ -202,8 +202,8 @@ Blocks results_of(const float* products, size_t count) {
   std::array<Blocks, 7> p;
   for (size_t i = 0; i < 7; ++i) p[i] = results_of(products + i * (count / 7), count / 7);
   const auto add = [](const Blocks& a, const Blocks& b) { return sum_of(a, 1, b, true); };
-  const Blocks u2 = add(p[0], p[3]), u3 = add(u2, p[5]);
-  const std::array<Blocks, 4> c = {add(p[0], p[1]), add(add(u2, p[2]), p[4]), add(u3, p[6]), add(u3, p[2])};
+  const Blocks u2 = add(p[0], p[2]), u3 = add(u2, p[5]), v = add(u2, p[3]);
+  const std::array<Blocks, 4> c = {add(p[0], p[1]), add(v, p[4]), add(u3, p[6]), add(v, p[5])};
   const size_t half = p[0].size() == 4 ? 2 : 1;
   Blocks out(4 * p[0].size());
   for (size_t i = 0; i < 2 * half; ++i)

@@ -5,8 +5,8 @@
 //
 //   S1 = X21 + X22   S2 = S1 - X11   S3 = X11 - X21   S4 = X12 - S2
 //   T1 = W12 - W11   T2 = W22 - T1   T3 = W22 - W12   T4 = T2 - W21
-//   U2 = X11 W11 + S2 T2      U3 = U2 + S3 T3      P5 = S1 T1
-//   C11 = X11 W11 + X12 W21   C21 = U3 - X22 T4    C22 = U3 + P5   C12 = U2 + P5 + S4 W22
+//   U2 = X11 W11 + S2 T2      V = U2 + S1 T1     P6 = S3 T3     U3 = U2 + P6
+//   C11 = X11 W11 + X12 W21   C12 = V + S4 W22   C22 = V + P6   C21 = U3 - X22 T4
 //
 // (V. Strassen, "Gaussian elimination is not optimal", 1969; S. Winograd, "On multiplication of 2 x 2
 // matrices", 1971.) The sums T of the weights are made when the model is compiled, so only four sums over X
@@ -20,21 +20,39 @@
 
 namespace sinter::SINTER_ISA {
 
-// One of the seven products, in the order in which the weights are packed: W11, W21, T1, T2, W22, T3, -T4.
+// One of the seven products, in the order in which the weights are packed: W11, W21, T2, T1, W22, T3, -T4.
+//
+// What a tile does with its sums, keep them or end a quarter of C, is compiled apart: tests of the table's
+// fields, different for each product, are badly foreseen by a processor (3 to 4 % of a layer on Zen 3). What
+// differs for one product only stays a test; written out for each of them the code would be twice as large,
+// which costs as much.
 struct StrassenStep {
-  int from, plus;    // sums that the product starts from: kept ones, -1: none
-  int keep;          // where its sums are kept, -1: nowhere
-  int result, with;  // which quarter of C it ends, 2 * row + column, -1: none; with kept sums added, -1: none
+  int from;    // the number of the kept sums that it starts from; -1: from zero
+  int to;      // ... where its own are kept, -1: nowhere
+  int result;  // which quarter of C it ends, 2 * row + column, -1: none
+  // Its sums are added to those at `to`, and with those kept under 1 they are the quarter of C.
+  constexpr bool both() const { return to >= 0 && result >= 0; }
 };
 constexpr StrassenStep kStrassenSteps[7] = {
-    {-1, -1, 0, -1, -1},  // X11 W11
-    {0, -1, -1, 0, -1},   // C11 = X11 W11 + X12 W21
-    {-1, -1, 1, -1, -1},  // P5 = S1 T1
-    {0, -1, 0, -1, -1},   // U2 = X11 W11 + S2 T2
-    {0, 1, -1, 1, -1},    // C12 = U2 + P5 + S4 W22
-    {0, -1, 0, 3, 1},     // U3 = U2 + S3 T3, C22 = U3 + P5
-    {0, -1, -1, 2, -1},   // C21 = U3 - X22 T4
+    {-1, 0, -1},  // X11 W11
+    {0, -1, 0},   // C11 = X11 W11 + X12 W21
+    {0, 0, -1},   // U2 = X11 W11 + S2 T2
+    {0, 1, -1},   // V = U2 + S1 T1
+    {1, -1, 1},   // C12 = V + S4 W22
+    {-1, 0, 3},   // U3 = U2 + S3 T3, C22 = V + S3 T3
+    {0, -1, 2},   // C21 = U3 - X22 T4
 };
+
+// product(ends, q) for each of the seven; ends, a type: whether it ends a quarter of C.
+template <class F>
+SINTER_INLINE void strassen_steps(F product) {
+  for (int q = 0; q < 7; q++) {
+    if (kStrassenSteps[q].result < 0)
+      product(std::false_type(), q);
+    else
+      product(std::true_type(), q);
+  }
+}
 
 // The sums S1 to S4 of x's quarters: `rows` rows from x and from `below`, each of two halves of `half`
 // floats. Rows of x, below, s and s34 are `pitch` floats apart. S1 and S2 go to the halves of s, S3 and S4 to
@@ -75,9 +93,9 @@ struct StrassenFactor {
 };
 
 // The left factor of product Q of the quarters of x, each of which has four again: two above, `quarter`
-// floats each, and two `apart` floats behind them. Its own sums S1, S2, S3, S4 go side by side to `sums`. A
-// factor that is a sum goes to the rows of `to`, the upper half's quarters and then the lower half's; it is
-// made from what product Q - 1 left there. Rows are `pitch` floats apart everywhere.
+// floats each, and two `apart` floats behind them. Its own sums S2, S1, S4, S3 go side by side to `sums`. A
+// factor that is a sum goes to the rows of `to`, the upper half's quarters and then the lower half's; that of
+// product 4 is made from what product 3 left there. Rows are `pitch` floats apart everywhere.
 template <int Q>
 [[gnu::noinline, maybe_unused]] static StrassenFactor strassen_left(const float* const* x,
                                                                     std::ptrdiff_t apart, std::int64_t rows,
@@ -94,17 +112,19 @@ template <int Q>
         float* const own = to + i * pitch + k + b * quarter;
         if constexpr (Q == 0) f[b] = load_lanes(x[0] + at, lanes);
         if constexpr (Q == 1) f[b] = load_lanes(x[1] + at, lanes);
-        if constexpr (Q == 2) f[b] = add(load_lanes(x[2] + at, lanes), load_lanes(x[3] + at, lanes));
-        if constexpr (Q == 3) f[b] = sub(load_lanes(own, lanes), load_lanes(x[0] + at, lanes));
-        if constexpr (Q == 4) f[b] = sub(load_lanes(x[1] + at, lanes), load_lanes(own, lanes));
+        if constexpr (Q == 2 || Q == 3)
+          f[b] = add(load_lanes(x[2] + at, lanes), load_lanes(x[3] + at, lanes));
+        if constexpr (Q == 2) f[b] = sub(f[b], load_lanes(x[0] + at, lanes));
+        if constexpr (Q == 4)
+          f[b] = sub(load_lanes(x[1] + at, lanes), sub(load_lanes(own, lanes), load_lanes(x[0] + at, lanes)));
         if constexpr (Q == 5) f[b] = sub(load_lanes(x[0] + at, lanes), load_lanes(x[2] + at, lanes));
         if constexpr (Q == 6) f[b] = load_lanes(x[3] + at, lanes);
         if constexpr (kSum) store_lanes(own, f[b], lanes);
       }
       float* const s = sums + i * pitch + k;
       const f32v s1 = add(f[2], f[3]), s2 = sub(s1, f[0]);
-      store_lanes(s, s1, lanes);
-      store_lanes(s + quarter, s2, lanes);
+      store_lanes(s, s2, lanes);
+      store_lanes(s + quarter, s1, lanes);
       store_lanes(s + 2 * quarter, sub(f[1], s2), lanes);
       store_lanes(s + 3 * quarter, sub(f[0], f[2]), lanes);
     };
@@ -129,18 +149,6 @@ SINTER_INLINE StrassenFactor strassen_left(int q, const float* const* x, std::pt
   }
 }
 
-// sum += the sums that are kept under a number, -1: nothing.
-template <int OB, int T>
-SINTER_INLINE void strassen_add(Tile<OB, T>& sum, const float* kept, std::ptrdiff_t plane, int number) {
-  if (number < 0) return;
-  const float* const from = kept + number * plane;
-  SINTER_UNROLL
-  for (int t = 0; t < T; t++) {
-    SINTER_UNROLL
-    for (int o = 0; o < OB; o++) sum.a[t][o] = add(sum.a[t][o], load(from + (t * OB + o) * kLanes));
-  }
-}
-
 // What a tile's product starts from: the sums that earlier ones kept. Kept tiles [T][OB][kLanes] lie `plane`
 // floats apart, one for each number that a step may name.
 template <int OB, int T>
@@ -150,28 +158,31 @@ SINTER_INLINE void strassen_start(Tile<OB, T>& sum, const float* kept, std::ptrd
     tile_bias(sum, nullptr);
     return;
   }
-  const float* const from = kept + step.from * plane;
   SINTER_UNROLL
   for (int t = 0; t < T; t++) {
     SINTER_UNROLL
-    for (int o = 0; o < OB; o++) sum.a[t][o] = load(from + (t * OB + o) * kLanes);
+    for (int o = 0; o < OB; o++) sum.a[t][o] = load(kept + step.from * plane + (t * OB + o) * kLanes);
   }
-  strassen_add(sum, kept, plane, step.plus);
 }
 
-// Keeps the sums of a product, and makes them those of the quarter of C that it ends.
-template <int OB, int T>
+// Keeps the sums of a product, or makes them those of the quarter of C that it ends.
+template <bool Ends, int OB, int T>
 SINTER_INLINE void strassen_keep(Tile<OB, T>& sum, float* kept, std::ptrdiff_t plane,
                                  const StrassenStep& step) {
-  if (step.keep >= 0) {
-    float* const to = kept + step.keep * plane;
+  if (Ends && !step.both()) return;
+  SINTER_UNROLL
+  for (int t = 0; t < T; t++) {
     SINTER_UNROLL
-    for (int t = 0; t < T; t++) {
-      SINTER_UNROLL
-      for (int o = 0; o < OB; o++) store(to + (t * OB + o) * kLanes, sum.a[t][o]);
+    for (int o = 0; o < OB; o++) {
+      float* const own = kept + (t * OB + o) * kLanes;
+      if constexpr (!Ends) {
+        store(own + step.to * plane, sum.a[t][o]);
+      } else {
+        store(own, add(load(own), sum.a[t][o]));
+        sum.a[t][o] = add(load(own + plane), sum.a[t][o]);
+      }
     }
   }
-  strassen_add(sum, kept, plane, step.with);
 }
 
 // Rows of a tile that lie in the result: the first one may lie elsewhere, as another part of the result has
@@ -201,6 +212,28 @@ SINTER_INLINE void strassen_keep(const Tile<OB, T>& sum, const StrassenRows& kep
     for (int o = 0; o < OB; o++)
       store_lanes(strassen_row(kept, t) + o * kLanes, sum.a[t][o], o == OB - 1 ? Last : kLanes);
   }
+}
+
+// As strassen_start and strassen_keep, for the first level around the second: sums of one of its products,
+// which it keeps or which are a quarter's of C. `rows` gives the rows of what it keeps by its number.
+template <int Last, class Rows, int OB, int T>
+SINTER_INLINE void strassen_whole(Tile<OB, T>& sum, const StrassenStep& step, Rows rows) {
+  if (step.both()) {
+    const StrassenRows first = rows(0), second = rows(1);
+    SINTER_UNROLL
+    for (int t = 0; t < T; t++) {
+      SINTER_UNROLL
+      for (int o = 0; o < OB; o++) {
+        const int lanes = o == OB - 1 ? Last : kLanes;
+        float* const to = strassen_row(first, t) + o * kLanes;
+        store_lanes(to, add(load_lanes(to, lanes), sum.a[t][o]), lanes);
+        sum.a[t][o] = add(load_lanes(strassen_row(second, t) + o * kLanes, lanes), sum.a[t][o]);
+      }
+    }
+    return;
+  }
+  if (step.from >= 0) strassen_add<Last>(sum, rows(step.from));
+  if (step.to >= 0) strassen_keep<Last>(sum, rows(step.to));
 }
 
 }  // namespace sinter::SINTER_ISA
