@@ -289,6 +289,47 @@ void emit_slice(LayerWriter& w) {
   w.out.line("return sinter::kOk;");
 }
 
+// ---- Split by sizes that are data
+
+bool accepts_split(const Node& n, const Target&) {
+  return is_op(n, {"Split"}) && n.input(1) && !n.epilogue && is_movable(n);
+}
+void emit_split(LayerWriter& w) {
+  const Node& n = w.node;
+  const TensorType& in = n.inputs[0]->type;
+  const auto axis = static_cast<size_t>(whole_axis(n.attributes.integer("axis", 0), in.shape.size()));
+  w.summary(fmt::format("Split {} along axis {}, sizes from data", text(in), axis));
+  w.include("sinter/status.h");
+  w.can_fail();
+  Extents e(w);
+  const std::string x = w.input(0), sizes = w.input(1), extent = e.text(in.shape[axis]);
+  Symbols own;
+  Strided from = dense(x, in);
+  const Dim step = from.strides[axis];
+  std::string end = "0";
+  for (size_t i = 0; i < n.outputs.size(); ++i) {
+    const Dim first(own.fresh(fmt::format("first{}", i), {0, Interval::kUnbounded}, ""));
+    e.define(first);
+    const std::string size = fmt::format("size{}", i);
+    w.out.line("const std::int64_t {} = {}, {} = {}[{}];", e.text(first), end, size, sizes, i);
+    end = fmt::format("{} + {}", e.text(first), size);
+    w.out.line("if ({0} < 0 || {0} > {1} - {2}) return sinter::kDimError;", size, extent, e.text(first));
+    if (!n.outputs[i]) continue;
+    const TensorType& out = n.outputs[i]->type;
+    const Dim& count = out.shape[axis];
+    if (count.hi() < in.shape[axis].hi())
+      w.out.line("if ({} > {}) return sinter::kCapacityError;", size, count.hi());
+    settle_extent(w, count, size);
+    if (own_count(n, count)) {
+      e.define(count);
+      w.out.line("const std::int64_t {} = {};", e.text(count), size);
+    }
+    from.offset = first * step;
+    emit_copy(e, out.shape, dense(w.output(i), out), from);
+  }
+  w.out.line("return {} == {} ? sinter::kOk : sinter::kDimError;", end, extent);
+}
+
 }  // namespace
 
 const std::vector<Kernel>& kernels_copy() {
@@ -302,6 +343,7 @@ const std::vector<Kernel>& kernels_copy() {
       {"copy_tile", "Tile: a copy that repeats", accepts_tile, emit_tile},
       {"copy_blocks", "DepthToSpace, SpaceToDepth: one copy over six axes", accepts_blocks, emit_blocks},
       {"copy_slice", "Slice by bounds from data", accepts_slice, emit_slice},
+      {"copy_split", "Split by sizes from data", accepts_split, emit_split},
   };
   return table;
 }

@@ -136,6 +136,32 @@ TEST(Copy, SlicesByData) {
   check_clean(batch);
 }
 
+// Parts whose sizes the run decides have counts; sizes that do not fill the axis are refused.
+TEST(Copy, SplitsByData) {
+  GeneratedBatch batch;
+  const Tensor x = random_constant(DType::kF32, {3, 8, 2});
+  const auto add = [&](int64_t axis, const Ints& sizes, int status, const std::vector<bool>& wanted) {
+    Sheet s;
+    s.add("Split", {floats({3, 8, 2}), values(DType::kI64, {static_cast<int64_t>(sizes.size())})},
+          {{"axis", axis}}, wanted);
+    batch.add(fmt::format("axis {} by {}{}", axis, fmt::join(sizes, ","), wanted[0] ? "" : " but the first"),
+              s.graph().clone(), {{{x, Tensor::of(sizes)}, {}, status}});
+  };
+  for (const Ints& good : {Ints{3, 0, 5}, Ints{8, 0, 0}, Ints{0, 0, 8}, Ints{1, 6, 1}}) {
+    add(1, good, 0, {true, true, true});
+    add(-2, good, 0, {false, true, true});
+  }
+  add(0, {2, 1}, 0, {true, true});
+  add(-1, {0, 2}, 0, {true, false});
+  for (const Ints& bad : {Ints{3, 0, 4}, Ints{3, 3, 3}, Ints{9, -1, 0}, Ints{-1, 8, 1}, Ints{0, 0, 0},
+                          Ints{INT64_MAX, 1, INT64_MIN}, Ints{8, INT64_MAX, -INT64_MAX}})
+    add(1, bad, 3, {true, true, true});
+  for (const char* name : {"avx512", "aarch64"})
+    if (const auto results = batch.run(target(name), {.together = 20}); results[0].skipped.empty())
+      expect_good(results, name);
+  expect_good(batch.run(target("host"), {.sanitize = true, .together = 20}), "sanitizers");
+}
+
 TEST(Copy, ExpandTileConcatSplit) {
   GeneratedBatch batch;
   for (DType t : kSizes) {
