@@ -88,7 +88,7 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
          "--dim", o.dims,
          "a free extent: NAME=4 fixes it, \"NAME<=8\" bounds it, NAME=64..640:32 gives range and step;\n"
          "NAME is the model's name for it, INPUT@AXIS, or OUTPUT@AXIS or VALUE@AXIS for what the data decide "
-         "(a bound only)")
+         "(a bound only),\nor VALUE, integers that the model computes and extents depend on (a bound only)")
       ->allow_extra_args(false);
   app.add_option("--const", o.constants, "NAME=VALUE[,VALUE...] or NAME=FILE: makes an input constant")
       ->allow_extra_args(false);

@@ -251,10 +251,15 @@ void Importer::add_input(Scope& scope, const ValueInfoProto& info) {
 void Importer::check_options() {
   std::string names;
   for (const std::string& n : free_dim_names_) names += (names.empty() ? "" : ", ") + sinter::quoted(n);
-  for (const DimOption& o : options_.dims)
-    if (!dim_options_used_.count(o.name) && !graph_->symbols->was_asked(o.name))
+  for (const DimOption& o : options_.dims) {
+    if (dim_options_used_.count(o.name)) continue;
+    if (!graph_->symbols->was_asked(o.name))
       problem(fmt::format("--dim {}: the model has no free dim of that name; it has {}",
                           sinter::quoted(o.name), names.empty() ? "none" : names));
+    else if (o.lo > 1 || o.step > 1)
+      problem(fmt::format("--dim {}: the data decide it, it can only be bounded: {}", sinter::quoted(o.name),
+                          sinter::quoted(fmt::format("{}<={}", o.name, o.hi))));
+  }
   for (const auto& constant : options_.constants) {
     const auto& inputs = model_.graph().input();
     if (std::none_of(inputs.begin(), inputs.end(), [&](const auto& i) { return i.name() == constant.first; }))

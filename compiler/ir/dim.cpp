@@ -560,6 +560,7 @@ SymbolPtr Symbols::fresh(std::string name, Interval range, std::string origin, b
   s->index = static_cast<int>(all_.size());
   s->from_data = from_data;
   s->learnable = learnable;
+  s->boundable = was_asked(s->name);
   all_.push_back(s);
   return s;
 }

@@ -37,6 +37,7 @@ struct Symbol {
   // An operand's contents decide it (the shape of an Expand, the axes of a Squeeze): what the model declares
   // of its outputs may tell the value before the run does.
   bool learnable = false;
+  bool boundable = false;  // --dim "name<=MAX" lowers the range's upper end
 };
 using SymbolPtr = std::shared_ptr<const Symbol>;
 
@@ -104,13 +105,13 @@ class Symbols {
   const std::vector<SymbolPtr>& all() const { return all_; }
   // Forgets all symbols but the first `count`: whoever uses the others must be inferred again.
   void truncate(size_t count) { all_.resize(std::min(count, all_.size())); }
-  // Bounds that the user gives for extents VALUE@AXIS which only the run decides; asking marks them as used.
+  // Bounds that the user gives for what only the run decides, extents VALUE@AXIS or VALUE itself; asking
+  // marks them as used, and the symbol that is made of that name as one that can be bounded.
   void set_limit(const std::string& name, int64_t most) { limits_[name] = most; }
   int64_t limit(const std::string& name) {
-    const auto it = limits_.find(name);
-    if (it == limits_.end()) return Interval::kUnbounded;
     asked_.insert(name);
-    return it->second;
+    const auto it = limits_.find(name);
+    return it == limits_.end() ? Interval::kUnbounded : it->second;
   }
   bool was_asked(const std::string& name) const { return asked_.count(name) != 0; }
 

@@ -253,7 +253,7 @@ void emit_slice(LayerWriter& w) {
   // Positions and steps become symbols of the function's own.
   Symbols own;
   const auto local = [&](const std::string& name) {
-    const Dim d(own.fresh(name, {-Interval::kUnbounded, Interval::kUnbounded}, ""));
+    Dim d(own.fresh(name, {-Interval::kUnbounded, Interval::kUnbounded}, ""));
     e.define(d);
     return d;
   };

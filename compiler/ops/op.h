@@ -112,6 +112,9 @@ void propagate_ranges(Inference&);
 // that a `reveal` reads when the model runs (ops/reveal.cpp). Adds nodes before `n`, which is in `g` with its
 // inputs typed.
 void reveal_operands(Graph& g, Node& n);
+// Where operand `i` of `n` decides extents and can't be revealed: the value, it or one that it is made of,
+// whose bound by the user (--dim VALUE<=MAX) would do; null where none would.
+const Value* to_be_bounded(const Node& n, size_t i);
 
 // The values of `graph` for these inputs (in order of graph.inputs): its outputs. With `trace`, called for
 // every Value as it is computed. Checks input dtypes and shapes against the graph's types.

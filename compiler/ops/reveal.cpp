@@ -62,6 +62,22 @@ bool is_arithmetic(const Node& n) {
          std::find(std::begin(kArithmetic), std::end(kArithmetic), n.op->name) != std::end(kArithmetic);
 }
 
+bool is_small(const TensorType& t) {
+  if (t.dtype != DType::kI32 && t.dtype != DType::kI64) return false;
+  if (!is_static(t.shape)) return false;
+  int64_t size = 1;
+  for (const Dim& d : t.shape) {
+    if (d.value() < 1 || d.value() > Fact::kMaxElements) return false;
+    if ((size *= d.value()) > Fact::kMaxElements) return false;
+  }
+  return true;
+}
+bool decides_extents(const Node& n, size_t input) {
+  return n.inputs[input] && n.op->domain[0] == '\0' &&
+         std::any_of(std::begin(kExtentOperands), std::end(kExtentOperands),
+                     [&](const ExtentOperand& e) { return e.op == n.op->name && e.input == input; });
+}
+
 // Makes the elements of one operand known, backwards through arithmetic to the values whose elements no
 // inference could tell.
 class Revealer {
@@ -87,22 +103,19 @@ class Revealer {
 
  private:
   static bool known(const Value& v) { return v.data || !v.elements.empty(); }
-  static bool is_small(const TensorType& t) {
-    if (t.dtype != DType::kI32 && t.dtype != DType::kI64) return false;
-    if (!is_static(t.shape)) return false;
-    int64_t size = 1;
-    for (const Dim& d : t.shape) {
-      if (d.value() < 1 || d.value() > Fact::kMaxElements) return false;
-      if ((size *= d.value()) > Fact::kMaxElements) return false;
-    }
-    return true;
+  // From the value's range and what the user says; nothing where one end is open then. The user's bound has
+  // 0 at the other end, as extents do.
+  std::optional<Interval> bounds(const Value* v) const {
+    const auto known = [](double end) { return std::abs(end) <= 0x1p31; };
+    const int64_t most = g_.symbols->limit(v->name);
+    const bool lower = v->range && known(v->range->lo), upper = v->range && known(v->range->hi);
+    if (most == Interval::kUnbounded && !(lower && upper)) return std::nullopt;
+    Interval r{lower ? static_cast<int64_t>(std::floor(v->range->lo)) : 0, std::min(most, int64_t{1} << 31)};
+    if (upper) r.hi = std::min(r.hi, static_cast<int64_t>(std::ceil(v->range->hi)));
+    r.hi = std::max(r.lo, r.hi);
+    return r;
   }
-  static std::optional<Interval> bounds(const Value* v) {
-    if (!v->range || v->range->lo < -0x1p31 || v->range->hi > 0x1p31) return std::nullopt;
-    return Interval{static_cast<int64_t>(std::floor(v->range->lo)),
-                    static_cast<int64_t>(std::ceil(v->range->hi))};
-  }
-  static bool bounded(const Value* v) { return bounds(v).has_value(); }
+  bool bounded(const Value* v) const { return bounds(v).has_value(); }
   bool by_arithmetic(const Value* v) {
     const Node* n = v->producer;
     if (!n || !is_arithmetic(*n)) return false;
@@ -142,14 +155,28 @@ class Revealer {
 }  // namespace
 
 void reveal_operands(Graph& g, Node& n) {
-  if (n.op->domain[0] != '\0') return;
-  for (const ExtentOperand& e : kExtentOperands) {
-    Value* v = n.op->name == e.op ? n.input(e.input) : nullptr;
+  for (size_t i = 0; i < n.inputs.size(); ++i) {
+    Value* v = decides_extents(n, i) ? n.inputs[i] : nullptr;
     if (!v || v->data || !v->elements.empty()) continue;
     Revealer revealer(g);
     if (!revealer.possible(v)) continue;
-    revealer.make(n.inputs[e.input]);
+    revealer.make(n.inputs[i]);
   }
+}
+
+const Value* to_be_bounded(const Node& n, size_t i) {
+  constexpr std::string_view kMoves[] = {"Concat", "Unsqueeze", "Squeeze", "Reshape",
+                                         "Cast",   "Identity",  "Gather",  "Slice"};
+  if (!decides_extents(n, i) || !is_small(n.inputs[i]->type)) return nullptr;
+  const auto unknown = [](const Value* v) { return v && !v->data && v->elements.empty(); };
+  const Value* v = n.inputs[i];
+  for (const Node* from = v->producer; from; from = v->producer) {
+    if (std::find(std::begin(kMoves), std::end(kMoves), from->op->name) == std::end(kMoves)) break;
+    const auto next = std::find_if(from->inputs.begin(), from->inputs.end(), unknown);
+    if (next == from->inputs.end() || !is_small((*next)->type)) break;
+    v = *next;
+  }
+  return v;
 }
 
 const std::vector<Op>& ops_reveal() {

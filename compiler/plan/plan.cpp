@@ -37,12 +37,13 @@ int64_t bound_bytes(const Value& v) {
       if (s->range.hi == Interval::kUnbounded) {
         who += fmt::format("{}{} ({})", who.empty() ? "" : ", ", sinter::quoted(s->name), s->origin);
         if (!option.empty()) continue;
-        if (s->learnable)
+        if (s->boundable)
+          option = fmt::format("; give --dim {}", sinter::quoted(s->name + "<=MAX"));
+        else if (s->learnable)
           option = "; declare the shapes of the model's outputs, or give the operand with --const";
         else if (!s->from_data)
-          option = fmt::format("; give --dim \"{}<=MAX\" or --dim {}=VALUE", s->name, s->name);
-        else if (s->name.find('@') != std::string::npos)  // what an If, Loop or Scan makes: VALUE@AXIS
-          option = fmt::format("; give --dim \"{}<=MAX\"", s->name);
+          option = fmt::format("; give --dim {} or --dim {}", sinter::quoted(s->name + "<=MAX"),
+                               sinter::quoted(s->name + "=VALUE"));
       }
     refuse("{}: its size {} has no upper bound, because of {}{}", sinter::quoted(v.name), text(v.type.shape),
            who.empty() ? "its expression" : who, option);

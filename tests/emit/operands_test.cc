@@ -2,6 +2,8 @@
 // operand is as declared, and the status where it isn't.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "emit/sheet.h"
 #include "import/onnx.h"
 #include "model_text.h"
@@ -14,6 +16,7 @@ struct Case {
   const char* model;                       // all inputs are floats but the operands
   std::map<std::string, Tensor> operands;  // by input's name
   int status = 0;
+  std::vector<DimOption> dims = {};
 };
 
 Tensor integers(std::vector<int64_t> v) { return Tensor::of(v); }
@@ -48,7 +51,21 @@ const std::vector<Case>& cases() {
       y = Resize<mode = "linear", antialias = 1>(x, none, scales) })";
   const char* upsample = R"(<ir_version: 4, opset_import: ["" : 9]>
     g (float[1,1,2,3] x, float[4] scales) => (float[1,1,4,9] y) { y = Upsample(x, scales) })";
+  // What the model computes has a bound by the user only: a run beyond it writes nothing.
+  const char* duration = R"(<ir_version: 9, opset_import: ["" : 17]>
+    g (float[3] x) => (float[N] y) {
+      sum = ReduceSum<keepdims = 1>(x) frames = Cast<to = 7>(sum) zero = Constant<value = int64 {0}>()
+      one = Constant<value = int64 {1}>() last = Squeeze(frames) r = Range(zero, last, one)
+      shape = Identity(frames) filled = ConstantOfShape<value = float[1] {2}>(shape)
+      f = Cast<to = 1>(r) y = Add(f, filled) })";
+  const std::vector<DimOption> at_most{{"frames", 1, 9}};
   static const std::vector<Case> all = {
+      {"duration", duration, {{"x", reals({2, 3, 1.5f})}}, 0, at_most},
+      {"longest duration", duration, {{"x", reals({2, 3, 4.5f})}}, 0, at_most},
+      {"no duration", duration, {{"x", reals({2, 3, -5})}}, 0, at_most},
+      {"too long a duration", duration, {{"x", reals({2, 3, 5})}}, 4, at_most},
+      {"negative duration", duration, {{"x", reals({2, 3, -9})}}, 4, at_most},
+      {"no number", duration, {{"x", reals({2, NAN, 1})}}, 0, at_most},
       {"block", col2im, {{"image", integers({4, 5})}, {"block", integers({1, 4})}}, 3},
       {"block 2x2", col2im, {{"image", integers({4, 5})}, {"block", integers({2, 2})}}},
       {"axis 2", dft, {{"axis", number(2)}}},
@@ -78,7 +95,9 @@ const std::vector<Case>& cases() {
 TEST(OperandKernels, ComputeOrReturnAStatus) {
   GeneratedBatch batch;
   for (const Case& c : cases()) {
-    Model m = import_model(without_none(parse_text(c.model)), {}, {});
+    ImportOptions options;
+    options.dims = c.dims;
+    Model m = import_model(without_none(parse_text(c.model)), {}, options);
     DataSet d;
     std::mt19937 random(5);
     for (const Value* v : m.graph->inputs) {

@@ -71,10 +71,35 @@ TEST(Reveal, BoundsWhatNoShapeTells) {
   EXPECT_FALSE(s[0] == s[1]);
 }
 
-TEST(Reveal, WithoutARangeIsRefused) {
-  const std::string said = refusal_of(
-      [] { model("(float[2] x) => (float[H,W] y) { b = Cast<to = 7>(x) y = ConstantOfShape(b) }"); });
-  EXPECT_NE(said.find("only known at run time"), std::string::npos) << said;
+// By --dim: the extents it leads to, or what is said against it.
+std::string bounded_by(const std::vector<DimOption>& dims) {
+  std::string extents;
+  const std::string refusal = refusal_of([&] {
+    ImportOptions o;
+    o.dims = dims;
+    const Model m = import_text(
+        "<ir_version: 9, opset_import: [\"\" : 18]> g (float[2] x) => (float[H,W] y) {"
+        " a = Relu(x) b = Cast<to = 7>(a) one = Constant<value = int64[1] {1}>() c = Add(b, one)"
+        " first = Constant<value = int64[1] {0}>() h = Slice(c, first, one)"
+        " shape = Concat<axis = 0>(h, one) y = ConstantOfShape(shape) }",
+        o);
+    extents = text(m.graph->outputs[0]->type.shape);
+    for (const Dim& d : m.graph->outputs[0]->type.shape) extents += fmt::format(" {}..{}", d.lo(), d.hi());
+  });
+  return refusal == "accepted" ? extents : refusal;
+}
+
+TEST(Reveal, TheUserBoundsWhatHasNoRange) {
+  const std::string unbounded =
+      "its shape is only known at run time (computed as \"shape\"): bound \"c\" with --dim \"c<=MAX\"";
+  EXPECT_NE(bounded_by({}).find(unbounded), std::string::npos) << bounded_by({});
+  EXPECT_TRUE(bounded_by({{"c", 1, 7}}).ends_with(" 0..7 1..1")) << bounded_by({{"c", 1, 7}});
+  // Further up; Relu says that it is at least 0.
+  EXPECT_TRUE(bounded_by({{"b", 1, 7}}).ends_with(" 1..8 1..1")) << bounded_by({{"b", 1, 7}});
+  EXPECT_NE(bounded_by({{"c", 7, 7}}).find("the data decide it, it can only be bounded: \"c<=7\""),
+            std::string::npos)
+      << bounded_by({{"c", 7, 7}});
+  EXPECT_NE(bounded_by({{"c", 1, 7}, {"d", 1, 7}}).find("no free dim of that name"), std::string::npos);
 }
 
 }  // namespace
