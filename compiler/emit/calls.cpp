@@ -13,6 +13,7 @@ constexpr int64_t kMost = int64_t{1} << 31;  // of a count without a bound of it
 std::string printable(const std::string& s) {
   std::string q = sinter::quoted(s, 100);
   q = q.substr(1, q.size() - 2);
+  for (size_t at = 0; (at = q.find("\\\"", at)) != std::string::npos; ++at) q.erase(at, 1);
   while (!q.empty() && q.back() == '\\') q.pop_back();
   return q;
 }

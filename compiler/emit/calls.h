@@ -51,7 +51,7 @@ class Calls {
   std::map<std::string, std::string> rows_;
 };
 
-// Comments hold symbol origins, which hold the model's names.
+// Comments hold symbol origins, which hold the model's names. Quotes stay as they are: nothing ends at them.
 std::string printable(const std::string& s);
 
 // The layer of an If, Loop or Scan with its text and with parameters named for it. `functions` has what its

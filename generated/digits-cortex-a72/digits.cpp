@@ -36,7 +36,7 @@ namespace {
     const float* __restrict bias,  // [32]
     float* __restrict y,  // [N][8][8][32]
     float* __restrict padded,  // scratch, 30 elements
-    std::int64_t N) {  // input \"image\" axis 0
+    std::int64_t N) {  // input "image" axis 0
   std::int64_t copied = 0;  // the row behind those in the ring
   // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
   const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
@@ -85,7 +85,7 @@ namespace {
     const float* __restrict w,  // [32 channels][36 positions][32], in panels of 16
     const float* __restrict bias,  // [32]
     float* __restrict y,  // [N][8][8][32]
-    std::int64_t N,  // input \"image\" axis 0
+    std::int64_t N,  // input "image" axis 0
     float* __restrict v,  // scratch, 6336 elements
     float* __restrict s) {  // scratch, 3456 elements
   for (std::int64_t n = 0; n < N; ++n) {
@@ -145,7 +145,7 @@ namespace {
 [[gnu::noinline]] void pool1_MaxPool(
     const float* __restrict x,  // [N][8][8][32]
     float* __restrict y,  // [N][4][4][32]
-    std::int64_t N) {  // input \"image\" axis 0
+    std::int64_t N) {  // input "image" axis 0
   for (std::int64_t n = 0; n < N; ++n) {
     for (std::int64_t o0 = 0; o0 < 4; ++o0) {
       const std::int64_t i0 = o0 * 2;
@@ -189,7 +189,7 @@ namespace {
     const float* __restrict w,  // [64 channels][36 positions][32], in panels of 16
     const float* __restrict bias,  // [64]
     float* __restrict y,  // [N][4][4][64]
-    std::int64_t N,  // input \"image\" axis 0
+    std::int64_t N,  // input "image" axis 0
     float* __restrict v,  // scratch, 6336 elements
     float* __restrict s) {  // scratch, 3456 elements
   for (std::int64_t n = 0; n < N; ++n) {
@@ -249,7 +249,7 @@ namespace {
 [[gnu::noinline]] void pool2_MaxPool(
     const float* __restrict x,  // [N][4][4][64]
     float* __restrict y,  // [N][2][2][64]
-    std::int64_t N) {  // input \"image\" axis 0
+    std::int64_t N) {  // input "image" axis 0
   for (std::int64_t n = 0; n < N; ++n) {
     for (std::int64_t o0 = 0; o0 < 2; ++o0) {
       const std::int64_t i0 = o0 * 2;
@@ -292,7 +292,7 @@ namespace {
     const float* __restrict w,  // [256][64], in panels of 16 columns
     const float* __restrict bias,  // [64]
     float* __restrict y,  // [N][64]
-    std::int64_t N) {  // input \"image\" axis 0
+    std::int64_t N) {  // input "image" axis 0
   // `vectors` vectors of columns from c, the last one with `last` columns
   const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
@@ -325,7 +325,7 @@ namespace {
     const float* __restrict w,  // [64][10], in panels of 12 columns
     const float* __restrict bias,  // [10]
     float* __restrict y,  // [N][10]
-    std::int64_t N) {  // input \"image\" axis 0
+    std::int64_t N) {  // input "image" axis 0
   // `vectors` vectors of columns from c, the last one with `last` columns
   const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;

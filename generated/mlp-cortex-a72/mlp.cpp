@@ -28,7 +28,7 @@ namespace {
     const float* __restrict w,  // [16][24], in panels of 12 columns
     const float* __restrict bias,  // [24]
     float* __restrict y,  // [N][24]
-    std::int64_t N) {  // input \"features\" axis 0
+    std::int64_t N) {  // input "features" axis 0
   // `vectors` vectors of columns from c, the last one with `last` columns
   const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
@@ -61,7 +61,7 @@ namespace {
     const float* __restrict w,  // [24][4], in panels of 4 columns
     const float* __restrict bias,  // [4]
     float* __restrict y,  // [N][4]
-    std::int64_t N) {  // input \"features\" axis 0
+    std::int64_t N) {  // input "features" axis 0
   // `vectors` vectors of columns from c, the last one with `last` columns
   const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
