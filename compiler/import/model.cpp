@@ -115,7 +115,7 @@ void Importer::read_dim_options() {
       refuse("--dim {}: {}..{}:{} is no range", sinter::quoted(o.name), o.lo, o.hi, o.step);
     if (o.hi / o.step * o.step < o.lo)
       refuse("--dim {}: no multiple of {} lies in {}..{}", sinter::quoted(o.name), o.step, o.lo, o.hi);
-    graph_->symbols->set_limit(o.name, o.hi);
+    if (o.lo <= 1 && o.step == 1) graph_->symbols->set_limit(o.name, o.hi);
     if (!dim_options_.emplace(o.name, &o).second) refuse("--dim {} is given twice", sinter::quoted(o.name));
   }
 }

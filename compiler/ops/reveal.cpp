@@ -107,7 +107,8 @@ class Revealer {
   // 0 at the other end, as extents do.
   std::optional<Interval> bounds(const Value* v) const {
     const auto known = [](double end) { return std::abs(end) <= 0x1p31; };
-    const int64_t most = g_.symbols->limit(v->name);
+    // An extent of that name is what the user means then.
+    const int64_t most = g_.symbols->find(v->name) ? Interval::kUnbounded : g_.symbols->limit(v->name);
     const bool lower = v->range && known(v->range->lo), upper = v->range && known(v->range->hi);
     if (most == Interval::kUnbounded && !(lower && upper)) return std::nullopt;
     Interval r{lower ? static_cast<int64_t>(std::floor(v->range->lo)) : 0, std::min(most, int64_t{1} << 31)};

@@ -99,6 +99,16 @@ TEST(Reveal, TheUserBoundsWhatHasNoRange) {
   EXPECT_NE(bounded_by({{"c", 7, 7}}).find("the data decide it, it can only be bounded: \"c<=7\""),
             std::string::npos)
       << bounded_by({{"c", 7, 7}});
+  // An input's extent of that name is what is meant.
+  EXPECT_NE(refusal_of([] {
+              ImportOptions o;
+              o.dims = {{"b", 1, 7}};
+              import_text(
+                  "<ir_version: 9, opset_import: [\"\" : 18]> g (float[b] x) => (float[H] y) {"
+                  " s = ReduceSum<keepdims = 1>(x) b = Cast<to = 7>(s) y = ConstantOfShape(b) }",
+                  o);
+            }).find("only known at run time"),
+            std::string::npos);
   EXPECT_NE(bounded_by({{"c", 1, 7}, {"d", 1, 7}}).find("no free dim of that name"), std::string::npos);
 }
 
