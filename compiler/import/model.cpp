@@ -23,7 +23,9 @@ void Importer::problem(std::string text) {
 }
 void Importer::problems(const Refusal& r, const std::string& label) {
   for (const std::string& p : r.problems)
-    problem(!p.empty() && (p[0] == '"' && p.find("\" (") != std::string::npos) ? p : label + ": " + p);
+    problem(!p.empty() && (p[0] == '"' && p.find("\" (") != std::string::npos)
+                ? p
+                : fmt::format("{}: {}", label, p));
 }
 
 namespace {
@@ -164,7 +166,7 @@ Dim Importer::input_dim(const ValueInfoProto& info, int axis) {
   const DimOption* option = option_for(param, place);
   if (known == named_dims_.end()) {
     free_dim_names_.push_back(name);
-    const Dim dim = free_dim(name, origin, option, actual);
+    Dim dim = free_dim(name, origin, option, actual);
     if (!param.empty()) named_dims_.emplace(param, dim);
     return dim;
   }
