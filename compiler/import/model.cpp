@@ -117,7 +117,7 @@ void Importer::read_dim_options() {
       refuse("--dim {}: {}..{}:{} is no range", sinter::quoted(o.name), o.lo, o.hi, o.step);
     if (o.hi / o.step * o.step < o.lo)
       refuse("--dim {}: no multiple of {} lies in {}..{}", sinter::quoted(o.name), o.step, o.lo, o.hi);
-    if (o.lo <= 1 && o.step == 1) graph_->symbols->set_limit(o.name, o.hi);
+    if (o.is_bound()) graph_->symbols->set_limit(o.name, o.hi);
     if (!dim_options_.emplace(o.name, &o).second) refuse("--dim {} is given twice", sinter::quoted(o.name));
   }
 }
@@ -258,7 +258,7 @@ void Importer::check_options() {
     if (!graph_->symbols->was_asked(o.name))
       problem(fmt::format("--dim {}: the model has no free dim of that name; it has {}",
                           sinter::quoted(o.name), names.empty() ? "none" : names));
-    else if (o.lo > 1 || o.step > 1)
+    else if (!o.is_bound())
       problem(fmt::format("--dim {}: the data decide it, it can only be bounded: {}", sinter::quoted(o.name),
                           sinter::quoted(fmt::format("{}<={}", o.name, o.hi))));
   }

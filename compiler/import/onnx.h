@@ -26,6 +26,8 @@ namespace sinter {
 struct DimOption {
   std::string name;
   int64_t lo = 1, hi = 1, step = 1;
+  // NAME<=MAX: all that can be said of what the data decide.
+  bool is_bound() const { return lo <= 1 && step == 1; }
 };
 
 struct ImportOptions {

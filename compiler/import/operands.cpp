@@ -243,7 +243,7 @@ void Importer::bound_output(const onnx::ValueInfoProto& info, const Value& v) {
       free_dim_names_.push_back(name);
     const DimOption* option = option_for(param, place);
     if (!option) continue;
-    if (option->lo > 1 || option->step > 1)
+    if (!option->is_bound())
       refuse("--dim {}: the data decide the count, which can only be bounded: {}<={}",
              sinter::quoted(option->name), option->name, option->hi);
     if (extent.hi() <= option->hi) continue;

@@ -23,7 +23,7 @@ namespace sinter::SINTER_ISA {
 // One of the seven products, in the order in which the weights are packed: W11, W21, T2, T1, W22, T3, -T4.
 //
 // What a tile does with its sums, keep them or end a quarter of C, is compiled apart: tests of the table's
-// fields, different for each product, are badly foreseen by a processor (3 to 4 % of a layer on Zen 3). What
+// fields, different for each product, are badly foreseen by a processor (2 to 4 % of a layer on Zen 3). What
 // differs for one product only stays a test; written out for each of them the code would be twice as large,
 // which costs as much.
 struct StrassenStep {
