@@ -103,7 +103,7 @@ void emit_compress(LayerWriter& w) {
   const Dim& count = n.outputs[0]->type.shape[axis];
   const Extents e(w);
   const std::string x = w.input(0), keep = w.input(1), y = w.output(0);
-  const std::string length = e.text(n.inputs[1]->type.shape[0]);
+  const std::string length = e.text(product(n.inputs[1]->type.shape));
   const bool nested = !outer.is(1);
   std::string report;
   if (own_count(n, count)) {

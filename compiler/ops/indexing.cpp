@@ -86,18 +86,20 @@ void eval_non_zero(Evaluation& e) {
 }
 
 // Compress: the rows of an axis (or of the flattened tensor) whose condition is true. A condition may be
-// shorter than the axis; what it doesn't name goes.
+// shorter than the axis; what it doesn't name goes. ONNX wants a condition of one axis; Paddle's
+// masked_select has as many as its tensor, and ONNX Runtime reads them flattened.
 void infer_compress(Inference& x) {
-  x.require(x.dtype(1) == DType::kBool && x.rank(1) == 1, "its condition must be bool[n]");
+  x.require(x.dtype(1) == DType::kBool, "its condition must be bool");
+  const Dim length = product(x.shape(1));
   const bool flat = !x.attributes().has("axis");
   const int64_t axis = flat ? 0 : x.axis("axis", 0, x.rank(0));
   const Dim extent = flat ? product(x.shape(0)) : x.shape(0)[static_cast<size_t>(axis)];
-  require_le(x, x.shape(1)[0], extent, "length of the condition");
+  require_le(x, length, extent, "length of the condition");
   Dim count(0);
   if (const auto known = x.integers(1))
     count = Dim(std::count_if(known->begin(), known->end(), [](int64_t v) { return v != 0; }));
   else
-    count = data_count(x, static_cast<size_t>(axis), min(x.shape(1)[0], extent));
+    count = data_count(x, static_cast<size_t>(axis), min(length, extent));
   Shape out = flat ? Shape{count} : x.shape(0);
   out[static_cast<size_t>(axis)] = count;
   x.set(0, x.dtype(0), std::move(out));

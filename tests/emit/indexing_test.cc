@@ -291,6 +291,8 @@ TEST(Counted, NonZeroCompressUnique) {
     s.add("Compress", {values(t, {2, n, 5}), keep}, {{"axis", int64_t{1}}});
     s.add("Compress", {values(t, {n, 3}), keep}, {{"axis", int64_t{0}}});
     s.add("Compress", {values(t, {4, 6}), keep});
+    s.add("Compress", {values(t, {4, 6}),
+                       constant(Tensor::of(Ints{1, 0, 1, 1}).converted(DType::kBool).reshaped({2, 2}))});
     s.add("Compress", {values(t, {4, 3}), constant(Tensor::of(Ints{1, 0, 1}).converted(DType::kBool))},
           {{"axis", int64_t{1}}});
     for (const int64_t sorted : {0, 1}) {

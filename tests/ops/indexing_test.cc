@@ -114,7 +114,10 @@ TEST(Compress, AxisAndFlat) {
   EXPECT_EQ(t.graph.symbols->find("node_count")->range, (Interval{0, 4}));
   EXPECT_EQ(Trial("Compress").input({3}).input(DType::kBool, {4}).inferred(),
             "length of the condition: 4 exceeds 3");
-  EXPECT_EQ(Trial("Compress").input({3}).input(DType::kI64, {3}).inferred(), "its condition must be bool[n]");
+  EXPECT_EQ(Trial("Compress").input({3}).input(DType::kI64, {3}).inferred(), "its condition must be bool");
+  const Tensor square =
+      Tensor::of(std::vector<int64_t>{0, 1, 1, 0, 0, 1}).converted(DType::kBool).reshaped({3, 2});
+  EXPECT_EQ(Trial("Compress").input({3, 2}).constant(square).evaluated({x}), "[3] 1 2 5");  // read flattened
 }
 
 TEST(Unique, SortedAndNot) {
