@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "import/upgrade.h"
 #include "ir/error.h"
@@ -52,23 +53,24 @@ Value* cast(Rewrite& r, Value* v, DType to) {
 
 // --- products and convolutions with what follows them
 
-// Transposes the last two axes of v.
-Value* turned(Rewrite& r, Value* v) {
+// A factor with its last two axes exchanged (`turned`), and the first one brought behind the batch axes
+// before that (`batch_first`).
+Value* factor(Rewrite& r, Value* v, bool batch_first, bool turned) {
+  if (!batch_first && !turned) return v;
   const size_t rank = shape_of(r, v, "a factor").size();
   if (rank < 2) r.fail("a factor that is transposed has less than two axes");
-  std::vector<int64_t> perm;
-  for (size_t i = 0; i < rank; ++i) perm.push_back(static_cast<int64_t>(i));
-  std::swap(perm[rank - 1], perm[rank - 2]);
+  std::vector<int64_t> perm(rank);
+  std::iota(perm.begin(), perm.end(), 0);
+  if (batch_first) std::rotate(perm.begin(), perm.begin() + 1, perm.end() - 1);
+  if (turned) std::swap(perm[rank - 1], perm[rank - 2]);
   return r.before("Transpose", {v}, with({{"perm", perm}}));
 }
 void fused_matmul(Rewrite& r) {
   const Attributes a = r.node.attributes;
-  if (a.integer("transBatchA", 0) || a.integer("transBatchB", 0))
-    r.fail("transBatchA and transBatchB are not supported");
   std::vector<Value*> in = r.node.inputs;
   if (in.size() != 2) r.fail("it has not two inputs");
-  if (a.integer("transA", 0)) in[0] = turned(r, in[0]);
-  if (a.integer("transB", 0)) in[1] = turned(r, in[1]);
+  in[0] = factor(r, in[0], a.integer("transBatchA", 0) != 0, a.integer("transA", 0) != 0);
+  in[1] = factor(r, in[1], a.integer("transBatchB", 0) != 0, a.integer("transB", 0) != 0);
   const float alpha = a.real("alpha", 1);
   Value* scale = alpha == 1 ? nullptr : r.constant_like(alpha, in[0], "alpha");
   become(r, "MatMul", in);

@@ -79,6 +79,10 @@ const Same kSame[] = {
                           "pk = Concat<axis = 2>(cc, kh)  pv = Concat<axis = 2>(dd, vh)"
                           "kt = Transpose<perm = [0, 1, 3, 2]>(pk)  m = MatMul(qh, kt)  e = Mul(m, half)"
                           "p = Softmax(e)  o = MatMul(p, pv)" JOINED},
+    {"FusedMatMulBatchFirst", "(float[5,N,3,4] a, float[6,N,3,4] b) => (float[N,3,5,6] y)",
+     "y = com.microsoft.FusedMatMul<transBatchA = 1, transBatchB = 1, transB = 1, alpha = 0.5>(a, b)",
+     "h = Constant<value = float {0.5}>()  u = Transpose<perm = [1, 2, 0, 3]>(a)"
+     "v = Transpose<perm = [1, 2, 3, 0]>(b)  m = MatMul(u, v)  y = Mul(m, h)"},
     {"Attention", "(float[N,5,8] x, float[8,24] w_w, float[24] w_b, int32[N,5] mask) => (float[N,5,8] y)",
      "y = com.microsoft.Attention<num_heads = 2>(x, w_w, w_b, mask)",
      SHAPES HALF
@@ -134,8 +138,6 @@ TEST(ContribRefusals, WhatIsNotSupported) {
     const char* why;
   };
   const Case cases[] = {
-      {"(float[2,4] a, float[4,3] b) => (float[2,3] y)",
-       "y = com.microsoft.FusedMatMul<transBatchA = 1>(a, b)", "transBatchA"},
       {"(float[2,4] a, float[4,3] b) => (float[2,3] y)",
        "y = com.microsoft.FusedGemm<activation = \"Mystery\">(a, b)",
        "activation \"Mystery\" is not supported"},
