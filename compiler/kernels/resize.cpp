@@ -148,13 +148,14 @@ class Writer {
     const std::vector<int64_t> axes = resize_axes(n_.attributes, static_cast<int64_t>(in.size()));
     w_.can_fail();
     w_.include("sinter/status.h");
+    const bool by_scales = computed(n_, 2);
+    if (constant(n_, 2) || (!by_scales && policy() == "stretch")) return;  // the roi alone is computed
     if (!is_static(out))
       refuse_node(
           n_, "its scales are only known at run time: give them with --const, or declare its output's shape");
     for (int64_t a : axes)
       if (in[static_cast<size_t>(a)].lo() < 1)
         refuse_node(n_, "an axis that may be empty is resized by what the run tells");
-    const bool by_scales = computed(n_, 2);
     if (!by_scales && computed(n_, 3) && policy() != "stretch") {
       w_.out.line("float scale = 0;");
       for (size_t k = 0; k < axes.size(); ++k) {
@@ -165,7 +166,6 @@ class Writer {
                     s);
       }
     }
-    if (constant(n_, 2) || (!by_scales && policy() == "stretch")) return;  // the roi alone is computed
     w_.include("sinter/scalar.h");
     for (size_t k = 0; k < axes.size(); ++k) {
       const auto a = static_cast<size_t>(axes[k]);

@@ -168,14 +168,22 @@ const std::vector<Movement>& movements() {
   return table;
 }
 
-Maybe of_movement(const Movement& m, const Inference& x) {
-  // A scatter that combines makes other numbers; so does a pool of padding, which is not read.
-  if (x.attributes().has("reduction") && x.attributes().text("reduction", "none") != "none") return {};
+std::vector<size_t> moved_inputs(const Movement& m, const Inference& x) {
   std::vector<size_t> from = m.from;
   if (m.all)
     for (size_t i = 0; i < x.in.size(); ++i) from.push_back(i);
+  return from;
+}
+
+// A scatter that combines makes other numbers.
+bool combines(const Inference& x) {
+  return x.attributes().has("reduction") && x.attributes().text("reduction", "none") != "none";
+}
+
+Maybe of_movement(const Movement& m, const Inference& x) {
+  if (combines(x)) return {};
   Maybe r;
-  for (const size_t i : from) {
+  for (const size_t i : moved_inputs(m, x)) {
     if (!x.has(i)) return {};
     if (m.all && product(x.shape(i)).is(0)) continue;
     const Maybe next = range_of(x.in[i]);
@@ -183,6 +191,24 @@ Maybe of_movement(const Movement& m, const Inference& x) {
     r = r ? hull(r, next) : next;
   }
   return r;
+}
+
+// Where all that may be moved is one and the same integer, so is all that arrives, wherever it is taken from:
+// a Slice of zeros at an index that only the run knows.
+void settle_alike(const Movement& m, const Inference& x, Fact& out) {
+  if (!out.present || !is_integer(out.type.dtype) || !out.elements.empty() || combines(x)) return;
+  if (!is_static(out.type.shape)) return;
+  const int64_t size = product(out.type.shape).value();
+  if (size < 1 || size > Fact::kMaxElements) return;
+  std::optional<int64_t> number;
+  for (const size_t i : moved_inputs(m, x)) {
+    const auto known = x.integers(i);
+    if (!known) return;
+    for (const int64_t v : *known)
+      if (v != number.value_or(v)) return;
+    if (!known->empty()) number = known->front();
+  }
+  if (number) out.elements.assign(static_cast<size_t>(size), Dim(*number));
 }
 
 }  // namespace
@@ -203,8 +229,12 @@ void propagate_ranges(Inference& x) {
   for (const Movement& m : movements()) {
     if (m.op != op) continue;
     out.range = of_movement(m, x);
+    settle_alike(m, x, out);
     if (op == "Split")
-      for (Fact& f : x.out) f.range = out.range;
+      for (Fact& f : x.out) {
+        f.range = out.range;
+        settle_alike(m, x, f);
+      }
     return;
   }
   if (op == "Softmax") out.range = Range{0, 1};

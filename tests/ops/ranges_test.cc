@@ -57,6 +57,14 @@ TEST(Ranges, CastsAreCutTowardsZero) {
   EXPECT_EQ(range_of(text), "[-2, 8]");
 }
 
+TEST(Ranges, OneNumberIsKnownWhereverItIsTakenFrom) {
+  const Model m = model(
+      "(float[1,3] x, int64[1] i) => (float[N,3] y) { zeros = Constant<value = int64[4] {0, 0, 0, 0}>()"
+      " one = Constant<value = int64[1] {1}>() from = Gather(zeros, i) to = Add(from, one)"
+      " y = Slice(x, from, to) }");
+  EXPECT_EQ(text(m.graph->outputs[0]->type), "float32[1,3]");
+}
+
 TEST(Reveal, BoundsWhatNoShapeTells) {
   const Model m = model(
       "(float[2] x) => (float[H,W] y) { lo = Constant<value = float {-3.0}>()"
