@@ -421,18 +421,6 @@ void Importer::settle(Graph& g, Node& node) {
 
 namespace {
 
-// The contents that inference knows in full, as a Tensor.
-std::optional<Tensor> known_contents(const Value& v) {
-  const bool known =
-      !v.elements.empty() && is_static(v.type.shape) &&
-      std::all_of(v.elements.begin(), v.elements.end(), [](const Dim& d) { return d.is_static(); });
-  if (!known) return std::nullopt;
-  Tensor t(v.type.dtype, static_dims(v.type.shape));
-  if (t.size() != static_cast<int64_t>(v.elements.size())) return std::nullopt;
-  for (int64_t i = 0; i < t.size(); ++i) t.set_integer(i, v.elements[static_cast<size_t>(i)].value());
-  return t;
-}
-
 // A dequantised matrix or filter: its bytes say more than the floats that they stand for (pass
 // integer_products).
 bool is_of_weights(const Node& n) {
@@ -454,9 +442,9 @@ void Importer::fold(Graph& g, Node& node) {
   for (const Value* v : node.outputs) {
     if (!v) continue;
     const Dim size = product(v->type.shape);
-    small = small && size.is_static() && size.value() <= kFoldLimit;
+    small = small && size.hi() <= kFoldLimit;
   }
-  if (!small) return;
+  if (!small) return;  // a count of rows (Unique, NonZero) is known with them
   std::vector<Tensor> contents;
   if (constant) {
     std::vector<Tensor> inputs;
@@ -486,10 +474,16 @@ void Importer::fold(Graph& g, Node& node) {
 
 namespace {
 
+// The iteration's number and the condition of a Loop have no axis or one, as the body declares them.
+Shape one_element(const onnx::ValueInfoProto& declared) {
+  const bool has_axis = declared.type().tensor_type().shape().dim_size() == 1;
+  return has_axis ? Shape{Dim(1)} : Shape{};
+}
+
 // What the body's input i is likely to be, for upgrades that ask for ranks; infer of the node around decides.
-TensorType likely_type(const Draft& d, size_t i, size_t body_inputs) {
-  if (d.op == "Loop" && i == 0) return {DType::kI64, {}};
-  if (d.op == "Loop" && i == 1) return {DType::kBool, {}};
+TensorType likely_type(const Draft& d, size_t i, size_t body_inputs, const onnx::ValueInfoProto& declared) {
+  if (d.op == "Loop" && i == 0) return {DType::kI64, one_element(declared)};
+  if (d.op == "Loop" && i == 1) return {DType::kBool, one_element(declared)};
   if (d.op == "Loop" && d.input(i)) return d.input(i)->type;
   if (d.op != "Scan" || !d.input(i)) return {};
   TensorType t = d.input(i)->type;
@@ -517,7 +511,8 @@ std::unique_ptr<Graph> Importer::import_body(Scope& outer, const GraphProto& pro
   for (int i = 0; i < proto.input_size(); ++i) {
     const std::string& name = proto.input(i).name();
     Value* v = body->add_value(
-        scope.prefix + name, likely_type(d, static_cast<size_t>(i), static_cast<size_t>(proto.input_size())));
+        scope.prefix + name,
+        likely_type(d, static_cast<size_t>(i), static_cast<size_t>(proto.input_size()), proto.input(i)));
     v->origin = v->name;
     if (name.empty() || scope.initializers.count(name) || !scope.values.emplace(name, v).second)
       refuse("its body has no proper name for input {}", i);

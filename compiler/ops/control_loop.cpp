@@ -210,14 +210,18 @@ void infer_loop(Inference& x) {
   }
   if (!x.has(0) && steady && goes_on(*body.outputs[0]))
     x.fail("it never ends: it has no trip count, and its condition stays true");
-  int64_t at_most = trips ? trips->hi() : Interval::kUnbounded;
+  Value &iteration = *body.inputs[0], &condition = *body.inputs[1];
+  if (!is_one(iteration.type.shape)) iteration.type.shape.clear();
+  if (!is_one(condition.type.shape)) condition.type.shape.clear();
+  const std::optional<int64_t> counted = counted_trips(x.node);
+  if (counted && !x.has(0)) trips = Dim(*counted);
+  if (counted && trips && trips->is_static()) trips = Dim(std::min(trips->value(), *counted));
+  int64_t at_most =
+      std::min(trips ? trips->hi() : Interval::kUnbounded, counted.value_or(Interval::kUnbounded));
   for (size_t i = 0; i < form.results; ++i)
     if (const Value* v = x.node.outputs[form.states + i])
       at_most = std::min(at_most, x.symbols.limit(v->name + "@0"));
 
-  Value &iteration = *body.inputs[0], &condition = *body.inputs[1];
-  if (!is_one(iteration.type.shape)) iteration.type.shape.clear();
-  if (!is_one(condition.type.shape)) condition.type.shape.clear();
   iteration.type.dtype = DType::kI64;
   condition.type.dtype = DType::kBool;
   condition.elements = {Dim(1)};  // an iteration only runs where it holds
@@ -237,12 +241,12 @@ void infer_loop(Inference& x) {
   x.require(next.dtype == DType::kBool, "its body's first output, the condition, is not bool");
   x.require(is_one(next.shape) || product(next.shape).is(1),
             "its body's first output, the condition, is not one element");
-  steady = steady && goes_on(*body.outputs[0]);
+  steady = counted || (steady && goes_on(*body.outputs[0]));
   for (size_t k = 0; k < form.states; ++k)
     if (x.out[k].present) x.set(k, x.dtype(form.first + k), carried.final_shape(k));
   // All results have the one number of rows; the first that is wanted names it.
   std::optional<Dim> rows;
-  if (steady && trips) rows = *trips;
+  if (steady && trips && (!counted || trips->is_static())) rows = *trips;
   for (size_t i = 0; i < form.results; ++i) {
     const size_t out = form.states + i;
     if (!x.out[out].present) continue;

@@ -35,6 +35,15 @@ std::optional<std::vector<int64_t>> Inference::integers(size_t i) const {
   return out;
 }
 
+std::optional<Tensor> known_contents(const Value& v) {
+  if (v.data) return *v.data;
+  if (v.elements.empty() || !is_static(v.elements) || !is_static(v.type.shape)) return std::nullopt;
+  Tensor t(v.type.dtype, static_dims(v.type.shape));
+  if (t.size() != static_cast<int64_t>(v.elements.size())) return std::nullopt;
+  for (int64_t i = 0; i < t.size(); ++i) t.set_integer(i, v.elements[static_cast<size_t>(i)].value());
+  return t;
+}
+
 int64_t Inference::check_axis(int64_t axis, int64_t rank) const {
   if (axis < -rank || axis >= rank)
     fail(fmt::format("axis {} out of range for {}", axis, in.empty() ? "[]" : text(shape(0))));

@@ -101,6 +101,8 @@ struct Op {
 const Op* find_op(std::string_view domain, std::string_view name);  // null where unknown
 const std::vector<const Op*>& all_ops();                            // by name
 
+// The contents of a value, where they are known: a constant's, or elements that are all numbers.
+std::optional<Tensor> known_contents(const Value&);
 // Runs `infer` on every node in order and stores types, elements and checks in the graph's Values. All
 // problems in one Refusal. Declared types that contradict are refused; `declared` more static than inferred
 // become Checks.

@@ -63,11 +63,10 @@ bool use_elements(Node& n) {
   if (!n.bodies.empty()) return false;  // its outputs are its bodies' as well
   for (size_t i = 0; i < n.outputs.size(); ++i) {
     Value* v = n.outputs[i];
-    if (!v || v->elements.empty() || !is_static(v->elements) || !is_static(v->type.shape)) continue;
-    Tensor t(v->type.dtype, static_dims(v->type.shape));
-    if (t.size() != static_cast<int64_t>(v->elements.size())) continue;
-    for (int64_t k = 0; k < t.size(); ++k) t.set_integer(k, v->elements[static_cast<size_t>(k)].value());
-    make_constant(v, std::move(t));
+    if (!v || v->data) continue;
+    std::optional<Tensor> t = known_contents(*v);
+    if (!t) continue;
+    make_constant(v, std::move(*t));
     changed = true;
   }
   return changed;

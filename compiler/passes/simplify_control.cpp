@@ -2,6 +2,7 @@
 //
 //  - captures that are constants become constants of the bodies, and what they make known there is folded;
 //  - an If whose condition is known becomes the branch that it takes;
+//  - a Loop whose condition counts gets a trip count instead;
 //  - a carried value that its body passes on unchanged becomes a capture;
 //  - outputs and captures that nobody reads go, with all that only they need;
 //  - a Scan along other axes than the first gets Transposes around it.
@@ -9,6 +10,7 @@
 #include <numeric>
 
 #include "ops/bodies.h"
+#include "ops/control_loop.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -119,6 +121,23 @@ bool fix_condition(Node& n) {
   return true;
 }
 
+// The trips that its condition allows become the trip count of a Loop that has none or a known one.
+bool count_trips(Graph& g, Node& n) {
+  if (n.op->name != std::string_view("Loop")) return false;
+  const Value* given = n.inputs[0];
+  if (given && (!given->data || given->data->size() != 1)) return false;
+  const std::optional<int64_t> counted = counted_trips(n);
+  if (!counted) return false;
+  const int64_t trips = given ? std::min(given->data->integer(0), *counted) : *counted;
+  g.set_input(&n, 0, g.add_constant(n.name + "/trips", Tensor::scalar(trips)));
+  g.set_input(&n, 1, nullptr);
+  Graph& body = *n.bodies[0];
+  Tensor yes(DType::kBool, std::vector<int64_t>(body.outputs[0]->type.shape.size(), 1));
+  yes.set_integer(0, 1);
+  body.outputs[0] = body.add_constant(body.outputs[0]->name + "_holds", std::move(yes));
+  return true;
+}
+
 Value* transposed(Graph& g, Node& n, Value* x, const std::vector<int64_t>& perm, Node* before) {
   Value* y = g.add_value(x->name + "_rows", {});
   y->origin = x->origin;
@@ -193,6 +212,7 @@ bool simplify(Graph& g, const PassOptions& options) {
     if (shared || fixed)
       for (const auto& b : n->bodies) fold_constants(*b, options);
     changed |= shared || fixed;
+    changed |= count_trips(g, *n);
     changed |= free_invariant_states(g, *n);
     changed |= drop_unused_outputs(g, *n);
     for (const auto& b : n->bodies) b->erase_unused();

@@ -101,6 +101,17 @@ std::vector<Net> nets() {
              => (bool co, float[3] so, int64 qo) {
            so = Add(s, s)  m = ReduceMax<keepdims = 0>(so)  co = Less(m, limit)  qo = Add(q, one) }> })",
        {{{floats({3}), flag(true)}}, {{floats({3}), flag(false)}}}},
+      {"counting",  // twice, and not at all
+       R"((float[9,3] x) => (float[T,3] r, float[U,3] q) {
+         c = Constant<value = bool {1}>()  no = Constant<value = bool {0}>()
+         one = Constant<value = int32 {1}>()
+         y, r = Loop (none, c, one) <body = b (int64 i, bool ci, int32 s) => (bool co, int32 so, float[3] row) {
+           two = Constant<value = int32 {2}>()  nine = Constant<value = int32 {9}>()
+           so = Add(s, two)  co = Less(so, nine)  row = Gather(x, s) }>
+         z, q = Loop (none, no, one) <body = b (int64 i, bool ci, int32 s) => (bool co, int32 so, float[3] row) {
+           two = Constant<value = int32 {2}>()  nine = Constant<value = int32 {9}>()
+           so = Add(s, two)  co = Less(so, nine)  row = Gather(x, s) }> })",
+       {{{floats({9, 3})}}}},
       {"growing",
        R"((float[2,3] x, int64 n) => (float[M,3] y) {
          c = Constant<value = bool {1}>()

@@ -36,6 +36,18 @@ std::string loop_of(const std::string& inputs, const std::string& trip, const st
          made + "  co = Identity(ci) }> }";
 }
 
+// A Loop with a row of x an iteration, whose body counts from `start` by two and goes on while `condition` of
+// the count after it, int32 k, holds.
+std::string counting(const std::string& inputs, const std::string& trip, const std::string& start,
+                     const std::string& condition) {
+  return "(" + inputs + ") => (float[T,3] r) { c = Constant<value = bool {1}>()  " + start +
+         "  y, r = Loop (" + trip +
+         ", c, start) <body = b (int64 i, bool ci, int32 s) => (bool co, int32 k, "
+         "float[3] row) { two = Constant<value = int32 {2}>()  nine = Constant<value = int32 {9}>()" +
+         "  k = Add(s, two)  row = Gather(x, s)  " + condition + " }> }";
+}
+const std::string kOne = "start = Constant<value = int32 {1}>()", kBelowNine = "co = Less(k, nine)";
+
 struct Typed {
   const char* name;
   std::string model, want;
@@ -78,6 +90,16 @@ const Typed kTyped[] = {
      "row) {"
      " so = Add(s, s)  row = Neg(so)  m = ReduceMax<keepdims = 0>(so)  co = Less(m, limit) }> }",
      "float32[0..6,3]"},
+    {"rows_counted", counting("float[9,3] x", "none", kOne, kBelowNine), "float32[4,3]"},
+    {"rows_counted_in_floats",
+     counting("float[9,3] x", "none", kOne, "a = Cast<to = 1>(k)  b = Cast<to = 1>(nine)  co = Less(a, b)"),
+     "float32[4,3]"},
+    {"rows_counted_within_trips",
+     counting("float[9,3] x", "n", kOne + "  n = Constant<value = int64 {3}>()", kBelowNine), "float32[3,3]"},
+    {"rows_counted_within_an_input", counting("float[9,3] x, int64 n", "n", kOne, kBelowNine),
+     "float32[0..4,3]"},
+    {"rows_counted_from_an_input",  // nobody knows
+     counting("float[9,3] x, int32 start", "none", "", kBelowNine), "float32[0..9223372036854775807,3]"},
     {"scan",
      "(float[2] h, float[N,2] x) => (float[2] y, float[2,N] r) { y, r = Scan <num_scan_inputs = 1,"
      " scan_output_axes = [1], body = b (float[2] s, float[2] e) => (float[2] so, float[2] row) {"

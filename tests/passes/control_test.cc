@@ -29,6 +29,23 @@ TEST(SimplifyControl, ConditionOfShapesIsInlinedInsideOfALoop) {
   EXPECT_TRUE(body.outputs[0]->data) << "the condition is always true";
 }
 
+TEST(SimplifyControl, ConditionThatCountsBecomesATripCount) {
+  const auto g = simplified_graph(
+      "(float[9,3] x) => (float[T,3] r) { c = Constant<value = bool {1}>()  one = Constant<value = int32 "
+      "{1}>()"
+      "  n = Constant<value = int64 {99}>()  k, r = Loop (n, c, one) <body = b (int64 i, bool ci, int32 s) "
+      "=> (bool co, int32 so, float[3] "
+      "row) {"
+      "  two = Constant<value = int32 {2}>()  nine = Constant<value = int32 {9}>()  so = Add(s, two)"
+      "  co = Less(so, nine)  row = Gather(x, s) }> }");
+  ASSERT_EQ(count_op(*g, "Loop"), 1u);
+  const Node& loop = *g->nodes.back();
+  ASSERT_TRUE(loop.inputs[0] && loop.inputs[0]->data);
+  EXPECT_EQ(loop.inputs[0]->data->integer(0), 4);
+  EXPECT_TRUE(loop.bodies.at(0)->outputs[0]->data) << "the condition is always true";
+  EXPECT_EQ(text(g->outputs[0]->type), "float32[4,3]");
+}
+
 TEST(SimplifyControl, StateThatStaysBecomesACapture) {
   const auto g = simplified_graph(
       "(float[3] x, float[3] k, int64 n) => (float[3] y) { c = Constant<value = bool {1}>()"
