@@ -11,6 +11,7 @@
 #include <map>
 
 #include "ops/bodies.h"
+#include "ops/counted_loop.h"
 
 namespace sinter {
 namespace {

@@ -5,12 +5,13 @@
 // values need. Where all of them are small tensors of integers and bools that begin as constants, the
 // iteration after which the condition ends the Loop is known before the model runs. Floats may only be
 // compared (TensorFlow Lite's converter casts both sides): what rounds might end elsewhere on the device.
+#include "ops/counted_loop.h"
+
 #include <map>
 #include <set>
 
 #include "ir/error.h"
 #include "ops/bodies.h"
-#include "ops/control_loop.h"
 
 namespace sinter {
 namespace {
@@ -79,7 +80,7 @@ class Counter {
       if (!nodes_.count(n.get())) continue;
       std::vector<Tensor> in;
       for (const Value* v : n->inputs) in.push_back(v ? value(v) : Tensor());
-      std::vector<Tensor> out = evaluate(*n, std::move(in));
+      std::vector<Tensor> out = evaluate(*n, std::move(in), kMostElements);
       for (size_t o = 0; o < out.size(); ++o) {
         if (!n->outputs[o]) continue;
         if (!counts(out[o]) && !(is_small(out[o]) && n->op == find_op("", "Cast"))) return false;

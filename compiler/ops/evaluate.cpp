@@ -61,7 +61,7 @@ std::vector<Tensor> evaluate_bodies(const Node& node, std::vector<Tensor> inputs
 
 }  // namespace
 
-std::vector<Tensor> evaluate(const Node& node, std::vector<Tensor> inputs) {
+std::vector<Tensor> evaluate(const Node& node, std::vector<Tensor> inputs, int64_t most_elements) {
   if (!node.bodies.empty()) return evaluate_bodies(node, std::move(inputs));
   const Op& op = *node.op;
   Symbols symbols;
@@ -90,6 +90,9 @@ std::vector<Tensor> evaluate(const Node& node, std::vector<Tensor> inputs) {
       x.out.back().present = v != nullptr;
     }
     infer_facts(x);
+    for (const Fact& f : x.out)
+      if (f.present && product(f.type.shape).hi() > most_elements)
+        refuse_node(n, fmt::format("an output has more than {} elements", most_elements));
     Evaluation e{n, std::move(anchor_inputs), std::vector<Tensor>(n.outputs.size())};
     for (size_t i = 0; i < e.out.size(); ++i)
       if (x.out[i].present && is_static(x.out[i].type.shape))

@@ -123,7 +123,9 @@ const Value* to_be_bounded(const Node& n, size_t i);
 using Trace = std::function<void(const Value&, const Tensor&)>;
 std::vector<Tensor> evaluate(const Graph& graph, const std::vector<Tensor>& inputs,
                              const Trace& trace = nullptr);
-// One node alone: infer with the actual inputs, eval, epilogue.
-std::vector<Tensor> evaluate(const Node& node, std::vector<Tensor> inputs);
+// One node alone: infer with the actual inputs, eval, epilogue. Refused where an output has more than
+// `most_elements`, before it is allocated.
+std::vector<Tensor> evaluate(const Node& node, std::vector<Tensor> inputs,
+                             int64_t most_elements = Interval::kUnbounded);
 
 }  // namespace sinter

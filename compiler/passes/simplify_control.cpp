@@ -10,7 +10,7 @@
 #include <numeric>
 
 #include "ops/bodies.h"
-#include "ops/control_loop.h"
+#include "ops/counted_loop.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 

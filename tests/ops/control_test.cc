@@ -98,6 +98,12 @@ const Typed kTyped[] = {
      counting("float[9,3] x", "n", kOne + "  n = Constant<value = int64 {3}>()", kBelowNine), "float32[3,3]"},
     {"rows_counted_within_an_input", counting("float[9,3] x, int64 n", "n", kOne, kBelowNine),
      "float32[0..4,3]"},
+    {"rows_counted_by_a_large_tensor",  // 4 TB, which the compiler doesn't make
+     counting("float[9,3] x", "none", kOne,
+              "large = Constant<value = int64[1] {1099511627776}>()  all = ConstantOfShape<value = int32[1] "
+              "{9}>(large)  axis = Constant<value = int64[1] {0}>()  end = ReduceMax<keepdims = 0>(all, axis)"
+              "  co = Less(k, end)"),
+     "float32[0..9223372036854775807,3]"},
     {"rows_counted_from_an_input",  // nobody knows
      counting("float[9,3] x, int32 start", "none", "", kBelowNine), "float32[0..9223372036854775807,3]"},
     {"scan",
