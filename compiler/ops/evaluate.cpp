@@ -145,7 +145,7 @@ std::vector<Tensor> evaluate(const Graph& g, const std::vector<Tensor>& inputs, 
              text(Shape(inputs[i].shape().begin(), inputs[i].shape().end())), text(t));
     }
     values[v] = inputs[i];
-    if (trace) trace(*v, inputs[i]);
+    if (trace) trace(*v, values[v]);
   }
   auto value_of = [&](const Value* v) -> const Tensor& {
     if (v->data) return *v->data;

@@ -217,8 +217,9 @@ void eval_unique(Evaluation& e) {
       maps[d].push_back((d == axis ? found.first[static_cast<size_t>(i)] : i) * strides[d]);
   e.out[0] = Tensor(in.dtype(), shape);
   copy_mapped(in, maps, e.out[0]);
-  const std::vector<int64_t>* lists[] = {&found.first, &found.place, &found.times};
-  for (size_t k = 1; k < e.out.size(); ++k) e.out[k] = Tensor::of(*lists[k - 1]);
+  size_t k = 1;
+  for (const std::vector<int64_t>* list : {&found.first, &found.place, &found.times})
+    if (k < e.out.size()) e.out[k++] = Tensor::of(*list);
 }
 
 // ReverseSequence: for each batch the first sequence_lens[b] steps along time_axis in reverse order.

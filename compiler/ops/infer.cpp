@@ -141,7 +141,7 @@ std::optional<Dim> propagate(const Expr& e, const std::vector<std::optional<Dim>
     case Expr::Kind::kCast: {
       const DType from = e.args[0]->dtype;
       if (!is_integer(from) && from != DType::kBool) return std::nullopt;
-      const auto v = propagate(*e.args[0], operand, acc);
+      std::optional<Dim> v = propagate(*e.args[0], operand, acc);
       if (is_integer(e.dtype) || (v && from == DType::kBool && e.dtype == DType::kBool)) return v;
       if (!v || e.dtype != DType::kBool) return std::nullopt;
       if (v->lo() > 0 || v->hi() < 0) return Dim(1);
@@ -277,7 +277,7 @@ void infer_facts(Inference& x) {
     propagate_ranges(x);
   } catch (Refusal& r) {  // arithmetic on Dims and attribute getters do not know the node
     for (std::string& p : r.problems)
-      if (p.empty() || p[0] != '"') p = label(x.node) + ": " + p;
+      if (p.empty() || p[0] != '"') p.insert(0, label(x.node) + ": ");
     throw;
   }
   for (size_t i = 0; i < x.out.size(); ++i) {

@@ -119,8 +119,9 @@ void reveal_operands(Graph& g, Node& n);
 const Value* to_be_bounded(const Node& n, size_t i);
 
 // The values of `graph` for these inputs (in order of graph.inputs): its outputs. With `trace`, called for
-// every Value as it is computed. Checks input dtypes and shapes against the graph's types.
-using Trace = std::function<void(const Value&, const Tensor&)>;
+// every Value as it is computed; what it leaves in the Tensor is what the rest is computed from. Checks input
+// dtypes and shapes against the graph's types.
+using Trace = std::function<void(const Value&, Tensor&)>;
 std::vector<Tensor> evaluate(const Graph& graph, const std::vector<Tensor>& inputs,
                              const Trace& trace = nullptr);
 // One node alone: infer with the actual inputs, eval, epilogue. Refused where an output has more than

@@ -1,8 +1,10 @@
 // sinter run: from files to files through the C++ compiler.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <random>
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
@@ -149,6 +151,26 @@ TEST_F(Run, VerifyFindsNothingWrongAndStoredDifferences) {
   expect({"verify", path("m.onnx"), "--data", path("data")}, 0, "also as stored");
   write("data/output_0.pb", Tensor::of(std::vector<float>{-1, -1, -1.25, -1}, {4}));
   expect({"verify", path("m.onnx"), "--data", path("data")}, 1, "at [2] -1 instead of -1.25");
+}
+
+// 32 sums of the same numbers in other orders: which five of them are the greatest is up to rounding.
+TEST_F(Run, VerifyTakesOverChoicesAmongEquals) {
+  std::vector<float> numbers(64);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = 1 / static_cast<float>(i + 3);
+  std::vector<std::string> rows(numbers.size());
+  std::mt19937 random(1);
+  for (int column = 0; column < 32; ++column) {
+    std::shuffle(numbers.begin(), numbers.end(), random);
+    for (size_t i = 0; i < rows.size(); ++i)
+      rows[i] += fmt::format("{}{:.9g}", column ? ", " : "", numbers[i]);
+  }
+  save_text(
+      fmt::format("g (float[1,64] x) => (float[1,5] v, int64[1,5] y) <float[64,32] w = {{{}}}, int64[1] "
+                  "k = {{5}}> {{ s = MatMul(x, w)  v, y = TopK(s, k) }}",
+                  fmt::join(rows, ", ")),
+      path("m.onnx"));
+  write("x.npy", Tensor::of(std::vector<float>(64, 1), {1, 64}));
+  expect({"verify", path("m.onnx"), "--in", path("x.npy")}, 0, "chooses otherwise among numbers that agree");
 }
 
 TEST_F(Run, BenchAndInspectWriteTheirFiles) {
