@@ -139,19 +139,24 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& perm) {
   return inv;
 }
 
-// By their names in the model, with their axes in its order.
+// What layer i wrote as its output `v`, with its axes in the model's order; nothing where the model has no
+// such value.
+std::optional<Tensor> written_by(size_t i, const Value* v, const Traced& traced) {
+  if (!v || v->origin.empty()) return std::nullopt;
+  const auto got = traced.find({static_cast<int>(i), std::string(v->name.c_str())});
+  if (got == traced.end()) return std::nullopt;
+  return v->perm.empty() ? got->second : got->second.transposed(inverse(v->perm));
+}
+
+// By their names in the model.
 using Values = std::map<std::string, Tensor>;
 
 Values values_of(const Compiled& c, const Traced& traced, const Case& data) {
   Values values;
   for (size_t i = 0; i < data.inputs.size(); ++i) values[c.imported->inputs[i]->name] = data.inputs[i];
   for (size_t i = 0; i < c.plan.layers.size(); ++i)
-    for (const Value* v : c.plan.layers[i].node->outputs) {
-      if (!v || v->origin.empty()) continue;
-      const auto got = traced.find({static_cast<int>(i), std::string(v->name.c_str())});
-      if (got == traced.end()) continue;
-      values.emplace(v->origin, v->perm.empty() ? got->second : got->second.transposed(inverse(v->perm)));
-    }
+    for (const Value* v : c.plan.layers[i].node->outputs)
+      if (std::optional<Tensor> t = written_by(i, v, traced)) values.emplace(v->origin, std::move(*t));
   return values;
 }
 
@@ -234,12 +239,10 @@ bool check_layers(const Compiled& c, const Traced& traced, const Values& referen
     for (const Parameter& p : l.parameters)
       if (p.kind == Parameter::Kind::kInput && wrong[root_of(p.value)]) inputs_wrong = true;
     for (const Value* v : l.node->outputs) {
-      if (!v || v->origin.empty()) continue;
-      const auto got = traced.find({static_cast<int>(i), std::string(v->name.c_str())});
-      const auto want = reference.find(v->origin);
-      if (got == traced.end() || want == reference.end()) continue;
-      const Tensor logical = v->perm.empty() ? got->second : got->second.transposed(inverse(v->perm));
-      const Difference d = compare(logical, want->second, o);
+      const std::optional<Tensor> got = written_by(i, v, traced);
+      const auto want = got ? reference.find(v->origin) : reference.end();
+      if (want == reference.end()) continue;
+      const Difference d = compare(*got, want->second, o);
       known = true;
       if (d.ok()) worst = std::max(worst, d.ratio);
       wrong[v] = !d.ok();
