@@ -7,6 +7,7 @@
 // compared (TensorFlow Lite's converter casts both sides): what rounds might end elsewhere on the device.
 #include "ops/counted_loop.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -16,7 +17,8 @@
 namespace sinter {
 namespace {
 
-constexpr int64_t kMostTrips = 4096, kMostElements = 64;
+// Evaluations of a node take some microseconds each, and a Loop is looked at a dozen times.
+constexpr int64_t kMostTrips = 4096, kMostElements = 64, kMostEvaluations = 16384;
 constexpr size_t kMostNodes = 64;
 
 bool is_small(const Tensor& t) { return t.size() <= kMostElements; }
@@ -30,7 +32,8 @@ class Counter {
   std::optional<int64_t> trips() {
     if (!body_.unreachable.empty() || !need(body_.outputs[0])) return std::nullopt;
     try {
-      for (int64_t i = 0; i < kMostTrips; ++i) {
+      const int64_t nodes = std::max<int64_t>(1, static_cast<int64_t>(nodes_.size()));
+      for (int64_t i = 0; i < std::min(kMostTrips, kMostEvaluations / nodes); ++i) {
         if (!iterate(i)) return std::nullopt;
         const Tensor& go = values_.at(body_.outputs[0]);
         if (go.size() != 1) return std::nullopt;
