@@ -139,45 +139,54 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& perm) {
   return inv;
 }
 
-// What layer i wrote as its output `v`, with its axes in the model's order; nothing where the model has no
-// such value.
-std::optional<Tensor> written_by(size_t i, const Value* v, const Traced& traced) {
-  if (!v || v->origin.empty()) return std::nullopt;
-  const auto got = traced.find({static_cast<int>(i), std::string(v->name.c_str())});
-  if (got == traced.end()) return std::nullopt;
-  return v->perm.empty() ? got->second : got->second.transposed(inverse(v->perm));
+std::pair<int, std::string> traced_as(size_t layer, const Value& v) {
+  return {static_cast<int>(layer), std::string(v.name.c_str())};
+}
+
+// Gives what the layers wrote the model's order of axes.
+void restore_axes(const Compiled& c, Traced& traced) {
+  for (size_t i = 0; i < c.plan.layers.size(); ++i)
+    for (const Value* v : c.plan.layers[i].node->outputs) {
+      if (!v || v->origin.empty() || v->perm.empty()) continue;
+      const auto got = traced.find(traced_as(i, *v));
+      if (got != traced.end()) got->second = got->second.transposed(inverse(v->perm));
+    }
+}
+
+// What layer i wrote as its output `v`; null where the model has no such value.
+const Tensor* written_by(size_t i, const Value* v, const Traced& traced) {
+  if (!v || v->origin.empty()) return nullptr;
+  const auto got = traced.find(traced_as(i, *v));
+  return got == traced.end() ? nullptr : &got->second;
 }
 
 // By their names in the model.
 using Values = std::map<std::string, Tensor>;
+using Written = std::map<std::string, const Tensor*>;
 
-Values values_of(const Compiled& c, const Traced& traced, const Case& data) {
-  Values values;
-  for (size_t i = 0; i < data.inputs.size(); ++i) values[c.imported->inputs[i]->name] = data.inputs[i];
+Written written_values(const Compiled& c, const Traced& traced, const Case& data) {
+  Written values;
+  for (size_t i = 0; i < data.inputs.size(); ++i) values[c.imported->inputs[i]->name] = &data.inputs[i];
   for (size_t i = 0; i < c.plan.layers.size(); ++i)
     for (const Value* v : c.plan.layers[i].node->outputs)
-      if (std::optional<Tensor> t = written_by(i, v, traced)) values.emplace(v->origin, std::move(*t));
+      if (const Tensor* t = written_by(i, v, traced)) values.emplace(v->origin, t);
   return values;
-}
-
-bool equal(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0;
 }
 
 // What the built model holds of the model's values: it leaves out views and what is fused into a layer, which
 // follow from what it wrote.
 class Built {
  public:
-  Built(Values written, const Values& reference, const Options& o)
+  Built(Written written, const Values& reference, const Options& o)
       : written_(std::move(written)), reference_(reference), options_(o) {}
 
   // Its integers instead of `meant`, those of `v`, where rounding alone tells them apart.
   std::optional<Tensor> other_choice(const Value& v, const Tensor& meant) const {
     const auto got = written_.find(v.name);
-    if (is_float(meant.dtype()) || got == written_.end() || equal(got->second, meant)) return std::nullopt;
+    if (is_float(meant.dtype()) || got == written_.end() || compare(*got->second, meant, options_).ok())
+      return std::nullopt;
     const std::optional<Tensor> made = computed(v, 0);
-    return made && equal(*made, got->second) ? made : std::nullopt;
+    return made && made->same_bits(*got->second) ? made : std::nullopt;
   }
 
  private:
@@ -197,19 +206,21 @@ class Built {
     return evaluate(*n, std::move(inputs))[static_cast<size_t>(k)];
   }
   std::optional<Tensor> held(const Value& v, int depth) const {
-    const auto w = written_.find(v.name), r = reference_.find(v.name);
+    const auto w = written_.find(v.name);
+    const auto r = reference_.find(v.name);
     if (w == written_.end() || r == reference_.end()) return computed(v, depth + 1);
-    const bool agree = w->second.dtype() == r->second.dtype() && compare(w->second, r->second, options_).ok();
-    return agree ? std::optional<Tensor>(w->second) : std::nullopt;
+    const Tensor& t = *w->second;
+    const bool agree = t.dtype() == r->second.dtype() && compare(t, r->second, options_).ok();
+    return agree ? std::optional<Tensor>(t) : std::nullopt;
   }
 
-  const Values written_;
+  const Written written_;
   const Values& reference_;
   const Options& options_;
 };
 
 // What the model means by these inputs: its outputs; into `reference` the values that `wanted` names.
-std::vector<Tensor> meaning(const Compiled& c, const Case& data, Values written, const Options& o,
+std::vector<Tensor> meaning(const Compiled& c, const Case& data, Written written, const Options& o,
                             Values& reference) {
   const Built built(std::move(written), reference, o);
   std::set<std::string> wanted;
@@ -239,7 +250,7 @@ bool check_layers(const Compiled& c, const Traced& traced, const Values& referen
     for (const Parameter& p : l.parameters)
       if (p.kind == Parameter::Kind::kInput && wrong[root_of(p.value)]) inputs_wrong = true;
     for (const Value* v : l.node->outputs) {
-      const std::optional<Tensor> got = written_by(i, v, traced);
+      const Tensor* got = written_by(i, v, traced);
       const auto want = got ? reference.find(v->origin) : reference.end();
       if (want == reference.end()) continue;
       const Difference d = compare(*got, want->second, o);
@@ -385,9 +396,10 @@ bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInp
   for (const Case* data : cases) {
     fmt::print("{}:\n", data->name);
     const std::vector<Tensor> got = run_traced(c, tc, program, *data, folder.path());
-    const Traced traced = read_trace(folder.path() / "trace");
+    Traced traced = read_trace(folder.path() / "trace");
+    restore_axes(c, traced);
     Values reference;
-    const std::vector<Tensor> results = meaning(c, *data, values_of(c, traced, *data), o, reference);
+    const std::vector<Tensor> results = meaning(c, *data, written_values(c, traced, *data), o, reference);
     const bool layers = check_layers(c, traced, reference, o);
     const bool outputs = check_outputs(*c.imported, got, results, "the model's meaning", o);
     const bool stored = check_outputs(*c.imported, got, data->outputs, "the stored output", o);
