@@ -12,9 +12,11 @@
 // Sequences of given lengths run one after the other.
 
 #include <algorithm>
+#include <numeric>
 
 #include "kernels/recurrent_form.h"
 #include "kernels/recurrent_plain.h"
+#include "kernels/recurrent_weights.h"
 #include "kernels/tiles.h"
 
 namespace sinter {
@@ -65,8 +67,9 @@ class Writer {
     const Value* v = optional_input(n_, i);
     return v ? v->data->as<float>() : nullptr;
   }
-  std::vector<float> pack(size_t input, int64_t depth, int64_t first_gate, int64_t gates) const;
-  std::vector<float> pack_bias(bool recurrent) const;
+  std::vector<float> pack(size_t input, int64_t depth, int64_t first_gate, int64_t gates) const {
+    return pack_gates(r_, {first_gate, gates}, constant(input), depth, lanes_);
+  }
   void declare();
   void directions(size_t first, size_t count);
   void directions_in_turns();
@@ -74,6 +77,7 @@ class Writer {
   void load_states(const std::string& h, const std::string& rows);
   void store_states(const std::string& h, const std::string& rows);
   void sequences();
+  int64_t divisor_of_count() const;
   void projection();
   void project_block(const std::string& rows);
   void steps();
@@ -113,46 +117,6 @@ class Writer {
       yc_, projected_, state_, cell_, update_, reset_, backward_;
 };
 
-// Gates [first_gate, first_gate + gates) of W or R as panels [direction][panel][depth][gate][lane].
-std::vector<float> Writer::pack(size_t input, int64_t depth, int64_t first_gate, int64_t gates) const {
-  Panels p;
-  p.vectors = static_cast<int>(gates);
-  p.full = panels_;
-  std::vector<float> all;
-  for (int64_t d = 0; d < r_.directions; ++d) {
-    const float* m = constant(input) + d * r_.gates * hidden_ * depth;
-    const auto at = [&](int64_t k, int64_t channel) {
-      const int64_t gate = first_gate + channel / lanes_ % gates;
-      const int64_t j = channel / (lanes_ * gates) * lanes_ + channel % lanes_;
-      return j < hidden_ ? m[(gate * hidden_ + j) * depth + k] : 0.0f;
-    };
-    const std::vector<float> one = pack_panels(p, lanes_, panels_ * gates * lanes_, depth, at);
-    all.insert(all.end(), one.begin(), one.end());
-  }
-  return all;
-}
-
-// Biases as [direction][panel][gate][lane]. Those of R join those of W, but for GRU's hidden gate with
-// linear_before_reset: it is multiplied by r, so it starts the sum of R h (`recurrent`).
-std::vector<float> Writer::pack_bias(bool recurrent) const {
-  const float* b = constant(3);
-  std::vector<float> all;
-  for (int64_t d = 0; d < r_.directions; ++d)
-    for (int64_t p = 0; p < panels_; ++p)
-      for (int64_t g = 0; g < r_.gates; ++g)
-        for (int64_t l = 0; l < lanes_; ++l) {
-          const int64_t j = p * lanes_ + l, rows = r_.gates * hidden_, i = g * hidden_ + j;
-          const bool apart = r_.cell == Cell::kGru && r_.linear_before_reset && g == 2;
-          float v = 0;
-          if (j < hidden_ && b) {
-            const float of_w = b[d * 2 * rows + i], of_r = b[d * 2 * rows + rows + i];
-            v = recurrent ? (apart ? of_r : 0) : apart ? of_w : of_w + of_r;
-          }
-          all.push_back(v);
-        }
-  return all;
-}
-
 void Writer::declare() {
   x_ = w_.input(0);
   const std::string shape = fmt::format("in panels of {} gates of {} neurons", r_.gates, lanes_);
@@ -168,18 +132,15 @@ void Writer::declare() {
                             fmt::format("[{}][{}][{}], {}", r_.directions, hidden_, width_, shape));
   }
   if (constant(3)) {
-    bias_ = w_.weights("bias", pack_bias(false), fmt::format("[{}][{}]", r_.directions, width_));
+    bias_ = w_.weights("bias", pack_gate_bias(r_, false, constant(3), lanes_),
+                       fmt::format("[{}][{}]", r_.directions, width_));
     if (r_.cell == Cell::kGru && r_.linear_before_reset)
-      recurrent_bias_ = w_.weights("r_bias", pack_bias(true), fmt::format("[{}][{}]", r_.directions, width_));
+      recurrent_bias_ = w_.weights("r_bias", pack_gate_bias(r_, true, constant(3), lanes_),
+                                   fmt::format("[{}][{}]", r_.directions, width_));
   }
-  if (const float* p = constant(7)) {
-    std::vector<float> packed;
-    for (int64_t d = 0; d < r_.directions; ++d)
-      for (int64_t g = 0; g < 3; ++g)
-        for (int64_t j = 0; j < padded_; ++j)
-          packed.push_back(j < hidden_ ? p[(d * 3 + g) * hidden_ + j] : 0.0f);
-    peephole_ = w_.weights("peephole", packed, fmt::format("[{}][3][{}]", r_.directions, padded_));
-  }
+  if (constant(7))
+    peephole_ = w_.weights("peephole", pack_peepholes(r_, constant(7), lanes_),
+                           fmt::format("[{}][3][{}]", r_.directions, padded_));
   if (optional_input(n_, 5)) h0_ = w_.input(5);
   if (optional_input(n_, 6)) c0_ = w_.input(6);
   if (n_.has_output(0)) y_ = w_.output(0);
@@ -352,6 +313,13 @@ void Writer::sequences() {
   }
 }
 
+// What divides the rows of any project_block.
+int64_t Writer::divisor_of_count() const {
+  const bool blocks_alike = !lengths_ && r_.steps.is_static() && r_.steps.value() % block_ == 0;
+  const bool by_rows = !lengths_ && (!r_.batch_first || r_.batch.is(1)) && rows_.is_static();
+  return (blocks_alike ? block_ : 1) * (by_rows ? rows_.value() : 1);
+}
+
 void Writer::projection() {
   w_.out.line("// to[i] = W x[i] + bias for `count` rows of x");
   w_.out.line(
@@ -373,8 +341,14 @@ void Writer::projection() {
   w_.out.line("}}");
   w_.out.put("};");
   w_.out.line("std::int64_t i = 0;");
-  for (int t = w_.target.tile(static_cast<int>(r_.gates)); t >= 1; t = t > 4 ? t / 2 : t > 1 ? 1 : 0)
+  // No loop for a rest that is never there: g++ warns of it. What is left behind tiles of t rows is a
+  // multiple of whatever divides both t and the rows before them.
+  int64_t divisor = divisor_of_count();
+  for (int64_t t = w_.target.tile(static_cast<int>(r_.gates)), left = 1; left > 0; t = t > 4 ? t / 2 : 1) {
     w_.out.line("for (; i + {0} <= count; i += {0}) tile(Int<{0}>(), i);", t);
+    left = divisor % t;
+    divisor = std::gcd(divisor, t);
+  }
   w_.out.line("}}");
   w_.out.put("};");
 }
@@ -382,7 +356,7 @@ void Writer::projection() {
 void Writer::steps() {
   const std::string rows = w_.dim(rows_), length = lengths_ ? "length" : w_.dim(r_.steps);
   if (direct_) {
-    w_.out.line("constexpr std::int64_t t = 0;");
+    w_.out.line("[[maybe_unused]] constexpr std::int64_t t = 0;");
     step();
     return swap_states();
   }

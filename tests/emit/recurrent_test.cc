@@ -140,6 +140,14 @@ void add_sheets(GeneratedBatch& batch) {
   Net{.op = "LSTM", .inputs = 2, .hidden = 130, .steps = 130, .batch = 1, .both = true}.into(s);
   s.into(batch, "floats",
          {{{"T", 0}, {"N", 1}, {"L", 3}}, {{"T", 3}, {"N", 9}, {"L", 5}}, {{"T", 40}, {"N", 2}, {"L", 40}}});
+  // What compilers would warn of: loops for a rest that is never there, a step that nothing asks for.
+  Sheet full;
+  for (const char* op : {"GRU", "LSTM"}) {
+    Net{.op = op, .inputs = 2, .hidden = 16, .steps = 16, .batch = 3}.into(full);
+    Net{.op = op, .inputs = 28, .hidden = 16, .steps = 12, .batch = 1}.into(full);
+    Net{.op = op, .inputs = 8, .hidden = 16, .steps = 1, .batch = 1, .outputs = {false, true}}.into(full);
+  }
+  full.into(batch, "full", {{}});
 }
 
 void add_activations(GeneratedBatch& batch) {
