@@ -65,6 +65,7 @@ class Writer {
  private:
   void cut();
   bool shares_heads() const;
+  LayerWriter::Turns open_tiles(LayerWriter::Turns& heads);
   bool scales_k() const;
   int64_t row_in_place() const;
   void cut_beside();
@@ -72,7 +73,8 @@ class Writer {
   void pack();
   void tile();
   void tile_beside();
-  void last_beside();
+  void some_beside(const LayerWriter::Turns& turns);
+  void last_beside(bool of_part);
   void for_panels_of_keys(const std::string& word, const std::string& from, const std::string& n);
   void shared_mask();
   void scores();
@@ -99,6 +101,7 @@ class Writer {
   bool beside_ = false;  // a tile's weights are made beside the next one's scores
   Masking masking_ = Masking::kNone;
   int rows_ = 1;
+  int64_t tiles_ = 0;  // of a head's queries, where parts are tiles
   int64_t block_ = 1, capacity_ = 1, padded_ = 1;
   Panels keys_, panels_;                  // of keys, and of the elements of V
   double factor_ = 1;                     // of the products, to scores in units of ln 2
@@ -116,12 +119,15 @@ void Writer::write() {
                          w_.node.input(kMask) ? ", mask" : "", f_.causal ? ", causal" : ""));
   t_ = emit_attention_start(w_, f_);
   cut();
-  // Parts are sequences, else heads, else (with a single head, or few) queries.
-  const bool by_batch = !f_.batch.is(1), by_heads = !by_batch && !shares_heads();
-  const bool outside = by_batch || by_heads;
+  // Parts are sequences, else heads, else (with few heads) tiles of queries of all heads, else (with a single
+  // one) of the head's.
+  const bool by_batch = !f_.batch.is(1), by_tiles = !by_batch && shares_heads(),
+             by_heads = !by_batch && !by_tiles && (single_query_ || !f_.kv_heads.is(1));
+  const bool outside = by_batch || by_heads || by_tiles;
   LayerWriter::Turns batch{"0", w_.dim(f_.batch)}, heads{"0", w_.dim(f_.kv_heads)}, queries{"0", ""};
   if (by_batch) batch = w_.open_parts(batch.end);
   if (by_heads) heads = w_.open_parts(heads.end);
+  if (by_tiles) queries = open_tiles(heads);
   if (outside) own_scratch();
   if (!single_query_) {
     packed_k_ = w_.scratch_of_part("packed_k", "float", capacity_ * f_.head.value());
@@ -131,6 +137,12 @@ void Writer::write() {
   w_.out.line("for (std::int64_t b = {}; b < {}; ++b) {{", batch.first, batch.end);
   emit_attention_keys(w_, f_);
   w_.out.line("for (std::int64_t c = {}; c < {}; ++c) {{  // heads of keys", heads.first, heads.end);
+  if (queries.first != "0") {
+    w_.out.line("const std::int64_t first_tile = sinter::max_of({} - c * {}, std::int64_t{{0}});",
+                "first_turn", tiles_);
+    w_.out.line("const std::int64_t end_tile = sinter::min_of({} - c * {}, std::int64_t{{{}}});", "end_turn",
+                tiles_, tiles_);
+  }
   w_.out.line("const float* const k = {};", t_.k.at("b", "c"));
   w_.out.line("const float* const v = {};", t_.v.at("b", "c"));
   if (!single_query_) pack();
@@ -152,9 +164,11 @@ void Writer::write() {
   beside_ ? tile_beside() : tile();
   if (single_query_)
     w_.out.line("tile(Int<1>(), 0);");
+  else if (beside_ && queries.first != "0")
+    some_beside(queries);
   else
     emit_tile_parts(w_, queries, f_.q_length, rows_, "i", "tile(Int<{T}>(), {x});");
-  if (beside_) last_beside();
+  if (beside_) last_beside(queries.first != "0");
   if (!outside) w_.close_parts();
   for (int braces = group.is(1) ? 2 : 3; braces > 0; --braces) w_.out.line("}}");
   if (outside) w_.close_parts();
@@ -184,14 +198,25 @@ void Writer::cut() {
   cut_beside();
 }
 
-// Whether threads share each head's queries: there is one head, or so few that some threads would have a head
-// more than others, a tenth of the time or more.
+// Whether threads share heads: there are so few that some threads would have a head more than others, a tenth
+// of the time or more.
 bool Writer::shares_heads() const {
-  if (single_query_) return false;
-  if (f_.kv_heads.is(1)) return true;
-  if (w_.threads == 1 || beside_ || !f_.kv_heads.is_static() || !f_.q_length.is_static()) return false;
+  if (single_query_ || f_.kv_heads.is(1)) return false;
+  if (w_.threads == 1 || !f_.kv_heads.is_static() || !f_.q_length.is_static()) return false;
   const int64_t heads = f_.kv_heads.value(), most = (heads + w_.threads - 1) / w_.threads;
   return 10 * most * w_.threads >= 11 * heads && f_.q_length.value() >= 4 * w_.threads * rows_;
+}
+
+// Opens parts that are tiles of queries, those of one head after those of another; `heads` becomes the heads
+// of a part, and the result what it does of head c. Each part packs the keys of its heads.
+LayerWriter::Turns Writer::open_tiles(LayerWriter::Turns& heads) {
+  tiles_ = (f_.q_length.value() + rows_ - 1) / rows_;
+  const LayerWriter::Turns all = w_.open_parts(std::to_string(f_.kv_heads.value() * tiles_));
+  if (all.first == "0") return {"0", ""};
+  w_.include("sinter/dims.h");
+  heads = {fmt::format("{} / {}", all.first, tiles_),
+           fmt::format("({} + {}) / {}", all.end, tiles_ - 1, tiles_)};
+  return {"first_tile", "end_tile"};
 }
 
 // The distance of V's rows where its panels need no packing: there is one and nothing between its rows, or
@@ -353,12 +378,39 @@ void Writer::tile_beside() {
   w_.out.put("};");
 }
 
+// The part's tiles: the larger ones are first.
+void Writer::some_beside(const LayerWriter::Turns& turns) {
+  const int64_t larger = largest_tile_ == last_tile_ ? tiles_ : f_.q_length.value() % tiles_;
+  const auto start = [&](const std::string& tile) {
+    return larger == tiles_ ? fmt::format("{} * {}", tile, largest_tile_)
+                            : fmt::format("{0} * {1} + sinter::min_of({0}, std::int64_t{{{2}}})", tile,
+                                          last_tile_, larger);
+  };
+  w_.out.line("std::int64_t i = {};", start(turns.first));
+  w_.out.line("const std::int64_t behind = {};", start(turns.end));
+  if (larger == tiles_) {
+    w_.out.line("for (; i < behind; i += {0}) tile(Int<{0}>(), i);", largest_tile_);
+  } else {
+    w_.out.line("for (; i < sinter::min_of(behind, std::int64_t{{{1}}}); i += {0}) tile(Int<{0}>(), i);",
+                largest_tile_, larger * largest_tile_);
+    w_.out.line("for (; i < behind; i += {0}) tile(Int<{0}>(), i);", last_tile_);
+  }
+}
+
 // The last tile's weights and values, beside nothing.
-void Writer::last_beside() {
+void Writer::last_beside(bool of_part) {
   w_.out.line("weigh_all(waiting, n);");
   w_.out.line("float sums[WaitingRows<{}>::kFours];", largest_tile_);
   w_.out.line("sums_of(waiting, sums);");
-  w_.out.line("values_of(Int<{0}>(), {1} - {0}, waiting.scores, sums);", last_tile_, f_.q_length.value());
+  if (!of_part)
+    return w_.out.line("values_of(Int<{0}>(), {1} - {0}, waiting.scores, sums);", last_tile_,
+                       f_.q_length.value());
+  if (largest_tile_ != last_tile_) {
+    w_.out.line("if (waiting.count == {0})", largest_tile_);
+    w_.out.line("values_of(Int<{0}>(), i - {0}, waiting.scores, sums);", largest_tile_);
+    w_.out.line("else");
+  }
+  w_.out.line("values_of(Int<{0}>(), i - {0}, waiting.scores, sums);", last_tile_);
 }
 
 // The scores, in units of ln 2, and the greatest of each row.

@@ -62,6 +62,24 @@ void add_others(GeneratedBatch& batch) {
   s.into(batch, "others", {{{"N", 1}}, {{"N", 3}}}, {1e-4, 2e-5});
 }
 
+// Heads that threads share, as there are too few of them to have as many each.
+void add_shared_heads(GeneratedBatch& batch) {
+  Sheet s;
+  const auto attention = [&](int64_t heads, int64_t of_keys, int64_t queries, int64_t keys, int64_t causal) {
+    const auto tensor = [](int64_t rows, int64_t columns) {
+      return floats({Dim(1), Dim(rows), Dim(columns)});
+    };
+    s.add("Attention", {tensor(queries, heads * 32), tensor(keys, of_keys * 32), tensor(keys, of_keys * 32)},
+          {{"q_num_heads", heads}, {"kv_num_heads", of_keys}, {"is_causal", causal}});
+  };
+  attention(5, 5, 197, 197, 0);  // last tiles of fewer queries
+  attention(5, 5, 192, 90, 0);   // none
+  attention(6, 3, 150, 110, 0);  // two heads of queries for one of keys
+  attention(5, 5, 150, 150, 1);
+  attention(5, 5, 150, 1500, 0);  // several blocks of keys
+  s.into(batch, "shared heads", {{}});
+}
+
 void run(const char* name, int threads, BuildOptions options = {}) {
   GeneratedBatch batch;
   Sheet s;
@@ -90,6 +108,7 @@ void run(const char* name, int threads, BuildOptions options = {}) {
   s.add("Mul", {floats({Dim(210), Dim(31), Dim(70)}), floats({Dim(210), Dim(1), Dim(70)})});
   s.into(batch, "threads", {{{"N", 1}}, {{"N", 3}}}, {1e-4, 2e-5});
   add_others(batch);
+  add_shared_heads(batch);
   options.threads = threads;
   expect_good(batch.run(target(name), options), name);
 }
