@@ -7,6 +7,7 @@
 #ifndef SINTER_THREAD_POOL_H_
 #define SINTER_THREAD_POOL_H_
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -42,8 +43,9 @@ class ThreadPool {
   const sinter_pool* pool() const { return &pool_; }
 
  private:
-  // Turns of watching before a thread sleeps: some tens of microseconds.
-  static constexpr int kPatience = 1500;
+  // How long a thread watches before it sleeps. To be woken takes it, and who wakes it, some tens of
+  // microseconds each; layers that are too small for several threads are seldom longer than this in a row.
+  static constexpr std::chrono::microseconds kPatience{200};
 
   struct Worker {
     std::thread thread;
@@ -61,6 +63,22 @@ class ThreadPool {
 #endif
   }
 
+  // Watches until ready(), or for kPatience; returns the last ready().
+  template <class Ready>
+  static bool watch(const Ready& ready) {
+    constexpr int kTurns = 100;  // between looks at the clock
+    std::chrono::steady_clock::time_point end{};
+    for (;;) {
+      for (int turn = 0; turn < kTurns; ++turn) {
+        if (ready()) return true;
+        pause();
+      }
+      const auto now = std::chrono::steady_clock::now();
+      if (end == std::chrono::steady_clock::time_point{}) end = now + kPatience;
+      if (now >= end) return ready();
+    }
+  }
+
   void signal(Worker& w) {
     w.job.fetch_add(1);
     if (!w.asleep) return;
@@ -76,8 +94,7 @@ class ThreadPool {
     left_ = engaged - 1;
     for (int i = 1; i < engaged; ++i) signal(*workers_[static_cast<std::size_t>(i - 1)]);
     for (int i = 0; i < count; i += threads) task(argument, i);
-    for (int turn = 0; turn < kPatience && left_ != 0; ++turn) pause();
-    if (left_ == 0) return;
+    if (watch([this] { return left_ == 0; })) return;
     std::unique_lock<std::mutex> lock(done_mutex_);
     done_.wait(lock, [this] { return left_ == 0; });
   }
@@ -96,10 +113,7 @@ class ThreadPool {
   }
 
   static void wait_for_job(Worker& me, std::uint64_t seen) {
-    for (int turn = 0; turn < kPatience; ++turn) {
-      if (me.job != seen) return;
-      pause();
-    }
+    if (watch([&] { return me.job != seen; })) return;
     std::unique_lock<std::mutex> lock(me.mutex);
     me.asleep = true;
     me.wake.wait(lock, [&] { return me.job != seen; });
