@@ -278,8 +278,29 @@ class Writer {
     const int tile = w_.target.tile(panels_of(w_.target, l_.out, choice_.group).vectors);
     by_groups_ = tiles >= 2 * w_.threads * tile;
     if (!by_groups_) return;
-    const int64_t groups = round_up((tiles + choice_.group - 1) / choice_.group, w_.threads);
-    choice_.group = round_up((tiles + groups - 1) / groups, tile);
+    choice_.group = shared_group(tiles, tile);
+  }
+
+  // Tiles of a group, at most as many as chosen: so that the thread which does most does little more than
+  // its share.
+  int64_t shared_group(int64_t tiles, int tile) const {
+    int64_t best = 0;
+    double least = std::numeric_limits<double>::infinity();
+    const int64_t fewest = round_up((tiles + choice_.group - 1) / choice_.group, w_.threads);
+    for (int64_t turns = 0; turns < 4; ++turns) {
+      const int64_t groups = fewest + turns * w_.threads,
+                    group = round_up((tiles + groups - 1) / groups, tile),
+                    count = (tiles + group - 1) / group;
+      int64_t most = 0;
+      for (int64_t i = 0; i < w_.threads; ++i) {
+        const int64_t first = count * i / w_.threads, end = count * (i + 1) / w_.threads;
+        most = std::max(most, std::min(end * group, tiles) - first * group);
+      }
+      // Each group reads the weights again.
+      const double cost = static_cast<double>(most) * (1 + 0.03 * static_cast<double>(turns));
+      if (cost < least) least = cost, best = group;
+    }
+    return best;
   }
 
   void pack() {
@@ -335,14 +356,18 @@ class Writer {
       sums_ = w_.scratch_of_part("s", "float", choice_.tile.positions() * sum_plane_);
     };
     if (choice_.by_positions) make_sums();
-    LayerWriter::Turns panels{"0", ""};
-    if (!by_groups_) panels = w_.open_parts(std::to_string(panel_count(panels_)));
-    if (!choice_.by_positions) make_sums();
-    if (choice_.by_positions)
-      positions_outermost(columns, panels);
-    else
-      panels_outermost(columns, panels);
-    if (!by_groups_) w_.close_parts();
+    if (shares_positions()) {
+      positions_outermost(columns, {"0", ""});
+    } else {
+      LayerWriter::Turns panels{"0", ""};
+      if (!by_groups_) panels = w_.open_parts(std::to_string(panel_count(panels_)));
+      if (!choice_.by_positions) make_sums();
+      if (choice_.by_positions)
+        positions_outermost(columns, panels);
+      else
+        panels_outermost(columns, panels);
+      if (!by_groups_) w_.close_parts();
+    }
     w_.out.line("}}");
     if (by_groups_ && w_.threads > 1) w_.close_parts();
     if (!batch.is(1)) w_.out.line("}}");
@@ -374,13 +399,23 @@ class Writer {
     w_.out.line("}}");
     w_.out.put("};");
     w_.out.line("products();");
-    outputs(columns);
+    outputs(columns, {"0", "count"});
     w_.out.put("};");
     weights_->emit("", panels);
   }
 
+  // Parts are positions, and then tiles, instead of panels: of these some threads would have one more than
+  // others, a tenth of the time or more.
+  bool shares_positions() const {
+    const int64_t panels = panel_count(panels_), most = (panels + w_.threads - 1) / w_.threads;
+    return choice_.by_positions && 10 * most * w_.threads >= 11 * panels;
+  }
+
   void positions_outermost(const std::string& columns, const LayerWriter::Turns& panels) {
-    w_.out.line("for (std::int64_t k = 0; k < {}; ++k) {{", choice_.tile.positions());
+    const bool shared = shares_positions();
+    LayerWriter::Turns positions{"0", std::to_string(choice_.tile.positions())}, tiles{"0", "count"};
+    if (shared) positions = w_.open_parts(positions.end);
+    w_.out.line("for (std::int64_t k = {}; k < {}; ++k) {{", positions.first, positions.end);
     open_panel(w_, "const float* wp", "[[maybe_unused]] auto");
     const int64_t tile = w_.target.tile(panels_.vectors);
     weights_->declare_row((choice_.group + tile - 1) / tile, l_.in);
@@ -388,10 +423,15 @@ class Writer {
     w_.out.put("};");
     weights_->emit("k", panels);
     w_.out.line("}}");
+    if (shared) {
+      w_.close_parts();
+      tiles = w_.open_parts(tiles.end);
+    }
     open_panel(w_, "const float*");
-    outputs(columns);
+    outputs(columns, tiles);
     w_.out.put("};");
     emit_panels(w_, panels_, 0, "nullptr", "0", panels, [](const std::string&, bool) { return "nullptr"; });
+    if (shared) w_.close_parts();
   }
 
   // The sums over input channels at position k.
@@ -452,11 +492,11 @@ class Writer {
     return i;
   }
 
-  void outputs(const std::string& columns) {
+  void outputs(const std::string& columns, const LayerWriter::Turns& tiles) {
     const WinogradTile& tile = choice_.tile;
     const std::string height = w_.dim(window_.out[0]), width = w_.dim(window_.out[1]);
     const bool batched = !n_.inputs[0]->type.shape[0].is(1);
-    w_.out.line("for (std::int64_t t = 0; t < count; ++t) {{");
+    w_.out.line("for (std::int64_t t = {}; t < {}; ++t) {{", tiles.first, tiles.end);
     w_.out.line("const std::int64_t oy = (first + t) / {0} * {1}, ox = (first + t) % {0} * {2};", columns,
                 tile.rows, tile.columns);
     if (epilogue_.asks_ahead()) {

@@ -185,33 +185,25 @@ class Writer {
     w_.out.put("};");
   }
 
+  // Parts are groups of rows, else panels (once the sums are made, by rows), else tiles of rows.
   void body() {
     const int64_t k = p_.k, height = choice_.height;
-    const LayerWriter::Turns groups =
-        by_groups() ? w_.open_parts(std::to_string(choice_.groups)) : LayerWriter::Turns{"0", ""};
+    const LayerWriter::Turns none{"0", ""};
+    const LayerWriter::Turns groups = by_groups() ? w_.open_parts(std::to_string(choice_.groups)) : none;
     const std::string s = w_.scratch_of_part("s", "float", 2 * height * k);
+    if (by_tiles() && choice_.by_products) kept_ = w_.scratch("kept", "float", 2 * plane());
     open_group(groups);
     w_.out.line("const float* const below = upper + (rows - {}) * {};", height, k);
-    const LayerWriter::Turns rows =
-        by_groups() ? LayerWriter::Turns{"0", ""} : w_.open_parts(std::to_string(height));
-    if (rows.first == "0")
-      w_.out.line("strassen_sums(upper, below, {1}, {2}, {3}, {0}, {0} + {4});", s, height, k / 2, k,
-                  height * k);
-    else
-      w_.out.line(
-          "strassen_sums(upper + {1} * {4}, below + {1} * {4}, {2} - {1}, {3}, {4}, {0} + {1} * {4}, {0} + "
-          "{5} + "
-          "{1} * {4});",
-          s, rows.first, rows.end, k / 2, k, height * k);
-    if (!by_groups()) w_.close_parts();
+    sums(s);
+    if (by_panels()) w_.close_parts();
     w_.out.line("// the left factors, in the order of the steps");
     w_.out.line(
         "const float* const factors[7] = {{upper, upper + {1}, {0} + {1}, {0}, {0} + {3}, {0} + {2}, below + "
         "{1}}};",
         s, k / 2, height * k, height * k + k / 2);
     const LayerWriter::Turns panels =
-        by_groups() ? LayerWriter::Turns{"0", ""} : w_.open_parts(std::to_string(panel_count(panels_)));
-    kept_ = w_.scratch_of_part("kept", "float", 2 * plane());
+        by_panels() ? w_.open_parts(std::to_string(panel_count(panels_))) : none;
+    if (kept_.empty()) kept_ = w_.scratch_of_part("kept", "float", 2 * plane());
     panel();
     emit_panels(w_, panels_, 7 * (k / 2), weights_, "0", panels);
     if (!by_groups()) w_.close_parts();
@@ -219,7 +211,42 @@ class Writer {
     if (by_groups()) w_.close_parts();
   }
 
+  // The sums of x's quarters; of a part's rows, whose parts it opens but where groups are the parts.
+  void sums(const std::string& s) {
+    const int64_t k = p_.k, height = choice_.height;
+    std::string first = "first_row", end = "end_row";
+    if (by_panels()) {
+      const LayerWriter::Turns rows = w_.open_parts(std::to_string(height));
+      first = rows.first, end = rows.end;
+    } else if (by_tiles()) {
+      const int64_t tile = rows_of_tile();
+      tiles_of_part_ = w_.open_parts(std::to_string((height + tile - 1) / tile));
+      w_.include("sinter/dims.h");
+      if (tiles_of_part_.first != "0")
+        w_.out.line(
+            "const std::int64_t first_row = {0} * {2}, end_row = sinter::min_of({1} * {2}, "
+            "std::int64_t{{{3}}});",
+            tiles_of_part_.first, tiles_of_part_.end, tile, height);
+    }
+    if (by_groups() || first == "0" || (by_tiles() && tiles_of_part_.first == "0"))
+      return w_.out.line("strassen_sums(upper, below, {1}, {2}, {3}, {0}, {0} + {4});", s, height, k / 2, k,
+                         height * k);
+    w_.out.line(
+        "strassen_sums(upper + {1} * {4}, below + {1} * {4}, {2} - {1}, {3}, {4}, {0} + {1} * {4}, {0} + "
+        "{5} + "
+        "{1} * {4});",
+        s, first, end, k / 2, k, height * k);
+  }
+
   bool by_groups() const { return choice_.groups >= w_.threads; }
+  // Some threads would have a panel more than others, a tenth of the time or more.
+  bool by_tiles() const {
+    const int64_t panels = panel_count(panels_), most = (panels + w_.threads - 1) / w_.threads;
+    return !by_groups() && 10 * most * w_.threads >= 11 * panels &&
+           choice_.height >= 2 * w_.threads * rows_of_tile();
+  }
+  bool by_panels() const { return !by_groups() && !by_tiles(); }
+  int64_t rows_of_tile() const { return w_.target.tile(panels_.vectors); }
 
   // The loop over groups, or the only one: its rows are `rows` ones from `first`.
   void open_group(const LayerWriter::Turns& groups) {
@@ -277,8 +304,8 @@ class Writer {
     w_.out.put("};");
     const std::string call = "product(ends, Int<{T}>(), {x}, q);";
     if (choice_.by_products) w_.out.line("{} {{", kEachStep);
-    emit_tiles(w_, "0", std::to_string(choice_.height), Dim(choice_.height), rows, "i",
-               choice_.by_products ? call : fmt::format("{} {{ {} }});", kEachStep, call));
+    emit_tile_parts(w_, tiles_of_part_, Dim(choice_.height), rows, "i",
+                    choice_.by_products ? call : fmt::format("{} {{ {} }});", kEachStep, call));
     if (choice_.by_products) w_.out.line("}});");
     w_.out.put("};");
   }
@@ -330,8 +357,9 @@ class Writer {
   Epilogue epilogue_;
   Panels panels_;
   StrassenTiles tiles_;
-  int64_t first_size_ = 0;  // floats of the weights of a product of the first level
-  int step_ = 0;            // floats of weights that a value of k asks for ahead
+  int64_t first_size_ = 0;                     // floats of the weights of a product of the first level
+  LayerWriter::Turns tiles_of_part_{"0", ""};  // of rows, where they are the parts
+  int step_ = 0;                               // floats of weights that a value of k asks for ahead
   std::string x_, y_, weights_, bias_, kept_;
 };
 

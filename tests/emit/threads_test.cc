@@ -80,6 +80,21 @@ void add_shared_heads(GeneratedBatch& batch) {
   s.into(batch, "shared heads", {{}});
 }
 
+// Products with constant weights whose rows threads share, as there are too few panels of columns.
+void add_shared_rows(GeneratedBatch& batch) {
+  Sheet s;
+  for (const int64_t rows : {100, 400, 401})
+    for (const int64_t columns : {96, 128, 384})
+      s.add("MatMul", {floats({Dim(rows), Dim(256)}), constant(random_constant(DType::kF32, {256, columns}))})
+          ->attributes.set("strassen", int64_t{1});
+  add_conv(s, Dim(1), 12, 256, 64, 3)->attributes.set("winograd", int64_t{4});  // positions
+  add_conv(s, Dim(1), 13, 256, 80, 3)->attributes.set("winograd", int64_t{4});
+  add_conv(s, s.symbol("N", 1, 3), 10, 256, 40, 3)->attributes.set("winograd", int64_t{4});
+  add_conv(s, Dim(1), 40, 80, 80, 3)
+      ->attributes.set("winograd", int64_t{4});  // groups of about as many tiles
+  s.into(batch, "shared rows", {{{"N", 1}}, {{"N", 3}}}, {1e-4, 2e-5});
+}
+
 void run(const char* name, int threads, BuildOptions options = {}) {
   GeneratedBatch batch;
   Sheet s;
@@ -109,6 +124,7 @@ void run(const char* name, int threads, BuildOptions options = {}) {
   s.into(batch, "threads", {{{"N", 1}}, {{"N", 3}}}, {1e-4, 2e-5});
   add_others(batch);
   add_shared_heads(batch);
+  add_shared_rows(batch);
   options.threads = threads;
   expect_good(batch.run(target(name), options), name);
 }
