@@ -351,21 +351,17 @@ class Writer {
     w_.out.line("t += run;");
     w_.out.line("}}");
     if (!by_groups_) w_.close_parts();
-    // Parts share the sums where these are of all channels.
     const auto make_sums = [&] {
       sums_ = w_.scratch_of_part("s", "float", choice_.tile.positions() * sum_plane_);
     };
-    if (choice_.by_positions) make_sums();
-    if (shares_positions()) {
-      positions_outermost(columns, {"0", ""});
+    if (choice_.by_positions) {
+      make_sums();  // of all channels: parts share them
+      positions_outermost(columns);
     } else {
       LayerWriter::Turns panels{"0", ""};
       if (!by_groups_) panels = w_.open_parts(std::to_string(panel_count(panels_)));
-      if (!choice_.by_positions) make_sums();
-      if (choice_.by_positions)
-        positions_outermost(columns, panels);
-      else
-        panels_outermost(columns, panels);
+      make_sums();
+      panels_outermost(columns, panels);
       if (!by_groups_) w_.close_parts();
     }
     w_.out.line("}}");
@@ -404,34 +400,26 @@ class Writer {
     weights_->emit("", panels);
   }
 
-  // Parts are positions, and then tiles, instead of panels: of these some threads would have one more than
-  // others, a tenth of the time or more.
-  bool shares_positions() const {
-    const int64_t panels = panel_count(panels_), most = (panels + w_.threads - 1) / w_.threads;
-    return choice_.by_positions && 10 * most * w_.threads >= 11 * panels;
-  }
-
-  void positions_outermost(const std::string& columns, const LayerWriter::Turns& panels) {
-    const bool shared = shares_positions();
-    LayerWriter::Turns positions{"0", std::to_string(choice_.tile.positions())}, tiles{"0", "count"};
-    if (shared) positions = w_.open_parts(positions.end);
+  // Parts are positions, and then tiles: a part's weights lie one behind the other, so that those which are
+  // asked for ahead are its own.
+  void positions_outermost(const std::string& columns) {
+    const LayerWriter::Turns all{"0", ""},
+        positions = w_.open_parts(std::to_string(choice_.tile.positions()));
     w_.out.line("for (std::int64_t k = {}; k < {}; ++k) {{", positions.first, positions.end);
     open_panel(w_, "const float* wp", "[[maybe_unused]] auto");
     const int64_t tile = w_.target.tile(panels_.vectors);
     weights_->declare_row((choice_.group + tile - 1) / tile, l_.in);
     products();
     w_.out.put("};");
-    weights_->emit("k", panels);
+    weights_->emit("k", all);
     w_.out.line("}}");
-    if (shared) {
-      w_.close_parts();
-      tiles = w_.open_parts(tiles.end);
-    }
+    w_.close_parts();
+    const LayerWriter::Turns tiles = w_.open_parts("count");
     open_panel(w_, "const float*");
     outputs(columns, tiles);
     w_.out.put("};");
-    emit_panels(w_, panels_, 0, "nullptr", "0", panels, [](const std::string&, bool) { return "nullptr"; });
-    if (shared) w_.close_parts();
+    emit_panels(w_, panels_, 0, "nullptr", "0", all, [](const std::string&, bool) { return "nullptr"; });
+    w_.close_parts();
   }
 
   // The sums over input channels at position k.
