@@ -59,8 +59,15 @@ std::string Calls::argument(const Parameter& q, size_t layer, size_t& scratch) c
   const std::string type = q.type.substr(0, q.type.size() - 1);
   const std::string plain = type.rfind("const ", 0) == 0 ? type.substr(6) : type;
   if (q.kind == Parameter::Kind::kWeights) return fmt::format("sinter::at<{}>(w, {})", plain, q.offset);
+  const int64_t parts = frame_.plan.layers[layer].node->attributes.integer("strip_parts", 1);
+  const auto in_arena = [&](int64_t offset, int64_t bytes_of_part) {
+    const std::string of_part = bytes_of_part > 0 ? fmt::format("part * {}", bytes_of_part) : "",
+                      start = offset > 0 || of_part.empty() ? std::to_string(offset) : "";
+    return fmt::format("sinter::at<{}>(a, {}{}{})", plain, start,
+                       start.empty() || of_part.empty() ? "" : " + ", of_part);
+  };
   if (q.kind == Parameter::Kind::kScratch)
-    return fmt::format("sinter::at<{}>(a, {})", plain, frame_.plan.scratch[layer][scratch++]);
+    return in_arena(frame_.plan.scratch[layer][scratch++], parts > 1 ? q.bytes / parts : 0);
   SINTER_CHECK(frame_.plan.places.count(q.value), "\"" + q.value->name + "\" is read but has no place");
   const Place& place = frame_.plan.places.at(q.value);
   // The caller's pointer is of another type: 16-bit floats as integers, or a view that changes the type.
@@ -80,7 +87,11 @@ std::string Calls::argument(const Parameter& q, size_t layer, size_t& scratch) c
       cast = retyped(frame_.graph.outputs);
       break;
     case Place::Kind::kWeights: return fmt::format("sinter::at<{}>(w, {})", plain, place.offset);
-    case Place::Kind::kArena: text = fmt::format("sinter::at<{}>(a, {})", plain, place.offset); break;
+    case Place::Kind::kArena: {
+      const Node* from = q.value->producer;  // of rows that each part has for itself
+      text = in_arena(place.offset, parts > 1 && from ? from->attributes.integer("strip_bytes", 0) : 0);
+      break;
+    }
   }
   if (cast) text = fmt::format("reinterpret_cast<{}*>({})", type, text);
   if (!place.shift.is(0)) text += " + " + cpp(place.shift);

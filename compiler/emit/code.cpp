@@ -161,7 +161,10 @@ class Code {
         !g_.symbols->all().empty())
       headers.insert("sinter/dims.h");
     for (const Entry& e : entries_)
-      if (e.layer->node->attributes.has("strip")) headers.insert({"sinter/dims.h", "sinter/strips.h"});
+      if (const Attributes& a = e.layer->node->attributes; a.has("strip")) {
+        headers.insert({"sinter/dims.h", "sinter/strips.h"});
+        if (a.has("strip_parts")) headers.insert("sinter/parts.h");
+      }
     for (const std::string& h : headers) p_.line("#include \"{}\"", h);
     p_.blank();
   }

@@ -119,6 +119,8 @@ std::string LayerWriter::weights(const std::string& name, const std::vector<floa
   return weights(name, "float", data.data(), data.size() * sizeof(float), comment);
 }
 
+int64_t in_lines(int64_t count) { return (count + 63) / 64 * 64; }
+
 std::string LayerWriter::scratch(const std::string& name, const std::string& type, int64_t count) {
   static const std::map<std::string, int64_t> kBytes = {{"float", 4},
                                                         {"std::int32_t", 4},
@@ -138,20 +140,21 @@ std::string LayerWriter::scratch(const std::string& name, const std::string& typ
                                                         {"unsigned char", 1}};
   const auto found = kBytes.find(type);
   SINTER_CHECK(found != kBytes.end(), "scratch of an unknown type");
-  const int64_t each = found->second;
+  const int64_t parts = node.attributes.integer("strip_parts", 1);
+  const int64_t bytes = count * found->second, each = parts > 1 ? in_lines(bytes) : bytes;
   return add({.kind = Parameter::Kind::kScratch,
               .type = type + "*",
               .name = name,
               .comment = fmt::format("scratch, {} elements", count),
-              .bytes = count * each,
+              .bytes = each * parts,
+              .more_parts = each * (parts - 1),
               .symbol = nullptr});
 }
 
 std::string LayerWriter::scratch_of_part(const std::string& name, const std::string& type, int64_t count) {
   const bool parts = std::count(parts_.begin(), parts_.end(), true) > 0;
   if (!parts) return scratch(name, type, count);
-  constexpr int64_t kLine = 64;  // bytes, so that no two parts write to one line of the cache
-  const int64_t each = (count + kLine - 1) / kLine * kLine;
+  const int64_t each = in_lines(count);
   const std::string all = scratch(name, type, each * threads);
   Parameter& p = layer_.parameters.back();
   p.more_parts = p.bytes - p.bytes / threads;
@@ -184,7 +187,8 @@ LayerWriter::Turns LayerWriter::open_parts(const std::string& count) {
                            ? 0
                            : kElement * static_cast<double>(product((*result)->type.shape).hi());
   const bool open = std::count(parts_.begin(), parts_.end(), true) > 0;
-  parts_.push_back(threads > 1 && !open && std::max(layer_.flops, moved) >= kLeast && count != "1");
+  parts_.push_back(threads > 1 && !open && !node.attributes.has("strip") &&
+                   std::max(layer_.flops, moved) >= kLeast && count != "1");
   if (!parts_.back()) return {"0", count};
   include("sinter/parts.h");
   if (std::none_of(layer_.parameters.begin(), layer_.parameters.end(),

@@ -89,8 +89,8 @@ class LayerWriter {
   // Opens what may run as parts on several threads: turns [0, count) of a loop, of which the part is to do
   // those from `first` to before `end`. A turn writes only what no other one reads or writes, and sums up
   // nothing with another, so that the number of threads changes no bit. Where the net has one thread, or the
-  // layer (what flops() was told) is small, or a part is open already, it is all turns and no text. No return
-  // statement may stand inside.
+  // layer (what flops() was told) is small, or a part is open already, or parts are strips, it is all turns
+  // and no text. No return statement may stand inside.
   struct Turns {
     std::string first, end;
   };
@@ -143,6 +143,8 @@ struct Kernel {
   // Whether it reads its picture in parts where the node has that attribute (picture_parts of ops/window.h).
   bool reads_parts = false;
 };
+// Bytes, or elements, up to the next multiple of 64, so that no two parts write to one line of the cache.
+int64_t in_lines(int64_t count);
 // The channels from one output pixel to the next of a channels-last node: all of the output's, or `pitch`.
 Dim output_pitch(const Node&);
 // The first row that accepts the node; null where none does (the node is refused).

@@ -3,7 +3,8 @@
 //
 // Layer K of the group has, where its kernel reaches beyond one row, the variables in_K and in_K_end, the
 // rows of its input that this turn needs, and base_K and done_K, the first row in its input's buffer and the
-// one behind the last that the turns before have left there.
+// one behind the last that the turns before have left there. With threads, parts are ranges of turns; each
+// has its own of these variables, and its own piece of the buffers and of the scratch (Calls::argument).
 #include "emit/strips.h"
 
 #include "ops/op.h"
@@ -26,15 +27,25 @@ class Strips {
     std::string names;
     for (size_t k = 0; k < count; ++k) names += (k ? ", " : "") + plan_.layers[first_ + k].function;
     p_.comment(fmt::format("{}: {} rows of the last one's result at a time", names, rows));
-    p_.line("{{");
+    const int64_t parts = last.integer("strip_parts", 1);
+    std::string begin = "0", end = std::to_string(height);
+    if (parts > 1) {
+      p_.line(
+          "sinter::run_parts(pool, {}, {}, [=](std::int64_t first_turn, std::int64_t end_turn, "
+          "std::int64_t part) {{",
+          parts, (height + rows - 1) / rows);
+      begin = fmt::format("first_turn * {}", rows), end = fmt::format("end_turn * {}", rows);
+    } else {
+      p_.line("{{");
+    }
     for (size_t k = 1; k < count; ++k)
       if (!axes_[k].keeps_rows()) p_.line("std::int64_t base_{0} = 0, done_{0} = 0;", k);
-    p_.line("for (std::int64_t row = 0; row < {}; row += {}) {{", height, rows);
+    p_.line("for (std::int64_t row = {}; row < {}; row += {}) {{", begin, end, rows);
     p_.line("const std::int64_t row_end = sinter::min_of(row + {}, std::int64_t{{{}}});", rows, height);
     choose_rows();
     for (size_t k = 0; k < count; ++k) call(k);
     p_.line("}}");
-    p_.line("}}");
+    p_.put(parts > 1 ? "});" : "}");
   }
 
  private:

@@ -11,7 +11,7 @@ void arrange(Graph& g, const Target& target, int threads, int64_t cache, const T
   read_parts(g, target);
   place_concats(g, target);
   read_planes(g, target);
-  if (threads == 1) make_strips(g, target, cache, tuning);
+  make_strips(g, target, cache, tuning, threads);
 }
 
 }  // namespace sinter

@@ -5,7 +5,7 @@
 namespace sinter {
 
 // Outputs that need a copy get one, nodes take the order that needs the least memory, and nodes are marked
-// that write or read where it is (in_place.cpp) or run in strips (strips.cpp: with one thread only). `cache`:
+// that write or read where it is (in_place.cpp) or run in strips (strips.cpp). `cache`:
 // bytes that a strip's buffers may take, 0 for the target's second level. `tuning` decides where it knows the
 // layers. Then make_plan may be called.
 void arrange(Graph&, const Target&, int threads = 1, int64_t cache = 0, const Tuning& tuning = {});

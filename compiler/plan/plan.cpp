@@ -112,7 +112,10 @@ class ArenaPlanner {
           it->second->last = ends;
         } else if (p.kind == Parameter::Kind::kOutput && !plan_.places.count(host)) {
           SINTER_CHECK(blocks_.size() < blocks_.capacity());
-          const int64_t bytes = layer.node->attributes.integer("strip_bytes", bound_bytes(*host));
+          const Attributes& a = layer.node->attributes;
+          const int64_t bytes = a.has("strip_bytes")
+                                    ? a.integer("strip_bytes", 0) * a.integer("strip_parts", 1)
+                                    : bound_bytes(*host);
           blocks_.push_back({host, bytes, begins, ends, -1, nullptr});
           by_value_[host] = &blocks_.back();
         }

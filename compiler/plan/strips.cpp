@@ -81,7 +81,7 @@ int64_t buffer_bytes(const std::vector<Node*>& group, int64_t rows) {
 
 // Rows a turn whose buffers take two thirds of the cache; 0 where strips are not worth it: what is
 // between is small, the weights are not, or so few rows fit that the tiles are broken.
-int64_t rows_of(const std::vector<Node*>& group, int64_t cache) {
+int64_t rows_of(const std::vector<Node*>& group, int64_t cache, int64_t threads) {
   int64_t between = 0, weights = 0;
   for (size_t i = 0; i + 1 < group.size(); ++i) between += bytes(*group[i]->outputs[0]);
   for (const Node* n : group)
@@ -91,21 +91,24 @@ int64_t rows_of(const std::vector<Node*>& group, int64_t cache) {
   int64_t rows = 0;
   while (rows < out && buffer_bytes(group, rows + 1) <= cache / 3 * 2) ++rows;
   if (rows < 2 || rows >= out) return 0;
-  const int64_t turns = (out + rows - 1) / rows;
-  return (out + turns - 1) / turns;
+  const int64_t turns = ((out + rows - 1) / rows + threads - 1) / threads * threads;
+  rows = (out + turns - 1) / turns;
+  return threads > 1 && rows < 2 ? 0 : rows;
 }
 
-void mark(const std::vector<Node*>& group, int64_t number, int64_t rows) {
+void mark(const std::vector<Node*>& group, int64_t number, int64_t rows, int threads) {
   const std::vector<int64_t> counts = buffer_rows(group, rows);
   for (size_t i = 0; i < group.size(); ++i) {
     Attributes& a = group[i]->attributes;
     a.set("strip", number);
+    if (threads > 1) a.set("strip_parts", int64_t{threads});
     if (i > 0) a.set("strip_in", int64_t{1});
     if (i + 1 == group.size()) {
       a.set("strip_rows", rows);
     } else {
       a.set("strip_out", int64_t{1});
-      a.set("strip_bytes", counts[i] * row_bytes(*group[i]->outputs[0]));
+      const int64_t bytes = counts[i] * row_bytes(*group[i]->outputs[0]);
+      a.set("strip_bytes", threads > 1 ? in_lines(bytes) : bytes);
     }
   }
 }
@@ -150,15 +153,15 @@ bool is_tuned_apart(const std::vector<Node*>& group, const Tuning& tuning) {
 
 }  // namespace
 
-void make_strips(Graph& g, const Target& target, int64_t cache, const Tuning& tuning) {
+void make_strips(Graph& g, const Target& target, int64_t cache, const Tuning& tuning, int threads) {
   if (cache == 0) cache = machine_of(target).l2;
   int64_t number = 0;
   for (size_t i = 0; i + 1 < g.nodes.size(); ++i)
     for (const size_t size : {5, 4, 3, 2}) {
       const std::vector<Node*> group = group_at(g, i, size, target);
-      const int64_t rows = group.empty() ? 0 : rows_of(group, cache);
+      const int64_t rows = group.empty() ? 0 : rows_of(group, cache, threads);
       if (rows == 0 || is_tuned_apart(group, tuning)) continue;
-      mark(group, number++, rows);
+      mark(group, number++, rows, threads);
       break;
     }
 }

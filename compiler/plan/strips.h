@@ -7,6 +7,8 @@
 // `strip`, the group's number; `strip_in`, `strip_out`, where input or output is such a buffer of rows;
 // `strip_bytes`, its size; `strip_rows` of the last one, the rows of its result a turn. Nothing is computed
 // twice: rows of a buffer that the next turn needs again (under a 3x3 kernel: two) move to its beginning.
+// With threads, `strip_parts` of them share the turns, each with buffers and scratch of its own; what the
+// first turn of a part needs of the rows before it is computed by both.
 #pragma once
 #include "plan/plan.h"
 #include "plan/tuning.h"
@@ -14,8 +16,9 @@
 namespace sinter {
 
 // Finds groups that are worth it: what is between would not stay in `cache` bytes; 0: the target's
-// second-level cache. Those that `tuning` knows to be faster apart stay so.
-void make_strips(Graph&, const Target&, int64_t cache = 0, const Tuning& tuning = {});
+// second-level cache. Those that `tuning` knows to be faster apart stay so. `threads`: as many turns for
+// each, so groups with fewer turns than threads run apart.
+void make_strips(Graph&, const Target&, int64_t cache = 0, const Tuning& tuning = {}, int threads = 1);
 
 // The layer behind the group that begins with `layer`; layer + 1 where none does.
 size_t behind_strips(const Plan&, size_t layer);

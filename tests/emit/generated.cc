@@ -456,7 +456,7 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
       read_parts(*graphs[i], target);
       place_concats(*graphs[i], target);
       read_planes(*graphs[i], target);
-      if (o.threads == 1) make_strips(*graphs[i], target, o.cache);
+      make_strips(*graphs[i], target, o.cache, {}, o.threads);
       WeightStore store;
       const Plan plan = make_plan(*graphs[i], target, store, taken, o.threads);
       take_functions(plan, taken);

@@ -365,12 +365,35 @@ void run(const char* name, BuildOptions options = {}) {
   expect_good(batch.run(target(name), options), name);
 }
 
+// Each thread has buffers of its own, and about as many turns as another; where turns are too few, or of one
+// row, the layers run apart.
+TEST(Strips, AreSharedByThreads) {
+  struct Row {
+    int threads;
+    int64_t rows, parts, bytes;  // bytes: of the buffer between the layers, of a part in whole cache lines
+  };
+  constexpr int64_t kRow = 18 * 90 * 4;
+  for (const Row& row : {Row{1, 14, 1, 14 * kRow}, Row{2, 10, 2, 10 * kRow + 32},
+                         Row{3, 14, 3, 14 * kRow + 32}, Row{64, 0, 1, 0}}) {
+    Chain c;
+    Value* x = c.input(picture(40, 18, 90));
+    Value* y = c.conv(c.conv(x, 90, 3, 1, 1, true), 24, 1, 1, 0);
+    c.g->outputs.push_back(y);
+    make_strips(*c.g, target("avx512"), 160 << 10, {}, row.threads);
+    const Attributes &first = c.g->nodes[0]->attributes, &last = c.g->nodes.back()->attributes;
+    EXPECT_EQ(last.integer("strip_rows", 0), row.rows) << row.threads;
+    EXPECT_EQ(first.integer("strip_parts", 1), row.parts) << row.threads;
+    EXPECT_EQ(first.integer("strip_bytes", 0), row.bytes) << row.threads;
+  }
+}
+
 TEST(InPlace, Avx512) { run("avx512", {.flags = "-O2"}); }
 TEST(InPlace, Avx2) { run("avx2"); }
 TEST(InPlace, Scalar) { run("scalar"); }
 TEST(InPlace, CortexA53) { run("cortex-a53", {.flags = "-O2"}); }
 TEST(InPlace, CortexA72) { run("cortex-a72", {.flags = "-O2"}); }
 TEST(InPlace, Sanitizers) { run("host", {.sanitize = true}); }
+TEST(InPlace, Threads) { run("host", {.threads = 3}); }
 TEST(InPlace, Clang) { run("host", {.clang = true}); }
 
 }  // namespace
