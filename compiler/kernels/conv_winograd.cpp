@@ -87,7 +87,7 @@ int64_t group_of(const Node& n, const Target& t, const WinogradTile& shape, int6
   const int64_t allowed = (n.attributes.integer("winograd_bytes", INT64_MAX / 2) - spare) / each;
   if (allowed < tile) return allowed * panels.vectors >= kInFlight ? allowed : 0;
   const int64_t most =
-      std::min(std::max<int64_t>(machine_of(t).l2 * 8 / 10 / each, tile), allowed / tile * tile);
+      std::min(std::max<int64_t>(machine_of(t).work_bytes() / each, tile), allowed / tile * tile);
   const int64_t groups = (tiles + most - 1) / most;
   return round_up((tiles + groups - 1) / groups, tile);
 }
@@ -127,8 +127,7 @@ Choice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool b
                panel = 4 * positions * static_cast<double>(l.in * panels.vectors * t.lanes),
                outputs = 4 * positions * static_cast<double>(tiles) * out * t.lanes;
   const auto l2 = static_cast<double>(machine.l2);
-  double stream = weights > l2 ? weights / machine.memory_bytes + (groups - 1) * weights / machine.again_bytes
-                               : groups * weights / machine.l2_bytes;
+  double stream = stream_cycles(machine, weights, groups);
   if (by_positions)
     stream += 2 * outputs / (inputs + outputs > l2 ? machine.again_bytes : machine.l2_bytes);
   else if (inputs / groups + panel > l2)
@@ -150,8 +149,7 @@ double direct_cycles(const Node& n, const Target& t) {
   const double taps = static_cast<double>(l.taps()) * columns_share(n, t);
   const double sums = taps * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
   const double weights = taps * static_cast<double>(l.in) * out * t.lanes * 4;
-  const double stream =
-      weights / (weights > static_cast<double>(machine.l2) ? machine.memory_bytes : machine.l2_bytes);
+  const double stream = stream_cycles(machine, weights, 1);
   return std::max(sums, stream) + 0.3 * std::min(sums, stream);
 }
 

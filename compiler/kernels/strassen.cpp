@@ -19,9 +19,7 @@ constexpr double kMaxError[] = {0, 3e-6, 1e-5};  // of the layer's largest outpu
 
 // Cycles of multiply-adds, and of the weights that stream in beside them.
 double cycles(const Machine& m, double sums, double weight_bytes, double passes) {
-  const bool stays = weight_bytes <= static_cast<double>(m.l2);
-  const double stream = stays ? passes * weight_bytes / m.l2_bytes
-                              : weight_bytes / m.memory_bytes + (passes - 1) * weight_bytes / m.again_bytes;
+  const double stream = stream_cycles(m, weight_bytes, passes);
   return std::max(sums, stream) + 0.3 * std::min(sums, stream);
 }
 

@@ -16,8 +16,14 @@ struct Machine {
   int64_t l1, l2;       // bytes of data cache that one core can count on
   bool in_order;
   bool asks_ahead;  // weights come from far behind the caches that a core has: prefetch instructions pay
+  bool starts_cold = false;  // no layer finds its weights in the second-level cache, however few they are
+  double work_share = 0.8;   // of the second-level cache, for the inputs and sums of work cut to stay there
+  int64_t work_bytes() const { return static_cast<int64_t>(static_cast<double>(l2) * work_share); }
 };
 
 Machine machine_of(const Target&);
+
+// Cycles for which a layer's weights stream in, `passes` times.
+double stream_cycles(const Machine&, double weight_bytes, double passes);
 
 }  // namespace sinter

@@ -1,4 +1,6 @@
 // The table of targets, and which of them this machine is.
+#include <string_view>
+
 #include "targets/target.h"
 
 namespace sinter {
@@ -16,6 +18,17 @@ const std::vector<const Target*>& all_targets() {
   }();
   return table;
 }
+
+namespace {
+// Whether the row was made for cores like this machine's; other cores may well execute it.
+bool suits_host(const Target& t) {
+#if defined(__x86_64__)
+  if (std::string_view(t.name) == "sapphirerapids")
+    return __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512bf16");
+#endif
+  return host_can_run(t);
+}
+}  // namespace
 
 bool host_can_run(const Target& t) {
   const std::string isa = t.isa;
@@ -35,8 +48,8 @@ bool host_can_run(const Target& t) {
 const Target* find_target(const std::string& name) {
   if (name == "host") {
     // aarch64 rows are listed from specific to general; the general one is right on every board.
-    for (const char* best : {"avx512vnni", "avx512", "avx2", "x86-64-v2", "aarch64", "scalar"})
-      if (const Target* t = find_target(best); t && host_can_run(*t)) return t;
+    for (const char* best : {"sapphirerapids", "avx512vnni", "avx512", "avx2", "x86-64-v2", "aarch64", "scalar"})
+      if (const Target* t = find_target(best); t && host_can_run(*t) && suits_host(*t)) return t;
   }
   for (const Target* t : all_targets())
     if (name == t->name) return t;

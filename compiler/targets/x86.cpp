@@ -1,5 +1,5 @@
 // x86-64 in the three levels of its ABI: SSE4.2 (16 registers of 4 floats, no fused multiply-add), AVX2 with
-// FMA (16 of 8) and AVX-512 (32 of 16), the last one with VNNI too. Weights stream from memory, inputs are
+// FMA (16 of 8) and AVX-512 (32 of 16), the last one with VNNI too, for two kinds of cores. Weights stream from memory, inputs are
 // broadcast from memory, so that a tile of V vectors times T pixels needs V*T + V (+1) registers.
 #include "targets/target.h"
 
@@ -24,6 +24,8 @@ const std::vector<Target>& targets_x86() {
        "-march=x86-64-v4", "Skylake-X", 4},
       {"avx512vnni", "x86-64-v4 with VNNI: dot products of bytes", "avx512", 16, 32, false,
        "-march=x86-64-v4 -mavx512vnni", "Ice Lake, Zen 4 and later", 4, true},
+      {"sapphirerapids", "the same instructions, for Intel's server cores", "avx512", 16, 32, false,
+       "-march=x86-64-v4 -mavx512vnni", "Sapphire Rapids and later", 4, true},
   };
   return rows;
 }
