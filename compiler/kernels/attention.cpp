@@ -17,6 +17,7 @@
 #include "kernels/attention_plain.h"
 #include "kernels/attention_shared.h"
 #include "kernels/tiles.h"
+#include "targets/machine.h"
 
 namespace sinter {
 namespace {
@@ -240,12 +241,13 @@ bool Writer::scales_k() const {
 }
 
 // Whether tiles overlap: with whole rows of scores at hand and enough of them, wide tiles, and heads that
-// no two threads would share. How many threads there are does not matter: bits depend on it.
+// no two threads would share. How many threads there are does not matter: bits depend on it. Two units of
+// multiply-adds have no time to spare beside the products.
 void Writer::cut_beside() {
   const bool shared_head = f_.batch.is(1) && f_.kv_heads.is(1);
   beside_ = w_.target.isa == std::string_view("avx512") && single_block_ && !shared_head &&
             masking_ != Masking::kRows && keys_.vectors >= 3 && f_.head.value() >= 8 &&
-            f_.q_length.is_static() && f_.q_length.value() > rows_;
+            f_.q_length.is_static() && f_.q_length.value() > rows_ && machine_of(w_.target).fma < 2;
   if (!beside_) return;
   const int64_t queries = f_.q_length.value(), tiles = (queries + rows_ - 1) / rows_;
   last_tile_ = static_cast<int>(queries / tiles);

@@ -256,15 +256,19 @@ class Writer {
   }
   bool in_parts() const { return turns_.first != "0"; }
 
-  // Whether each tile's pixels are finished before the next ones': where all weights stay in the first-level
-  // cache beside a tile's rows. Sums are so short then that the stores would take the time: a panel's are a
-  // line of each pixel, which is not in that cache; all panels' of a tile are one run.
+  // Whether each tile's pixels are finished before the next ones': where all weights stay near beside a
+  // tile's rows. Sums are so short then that the stores would take the time: a panel's are a line of each
+  // pixel, which is not in the first-level cache; all panels' of a tile are one run.
   bool panels_within_tiles() const {
     if (!flat_ || g_.groups > 1 || g_.planar || panel_count(panels_) < 2 || !weights_->in_place())
       return false;
     if (in_parts() && !by_tiles_) return false;
+    return bytes_of_tile() <= machine_of(w_.target).reread_bytes();
+  }
+  // All weights and a tile's rows.
+  int64_t bytes_of_tile() const {
     const int64_t floats = k_count_ * padded_ + tile_pixels_ * (k_count_ + padded_);
-    return floats * static_cast<int64_t>(sizeof(float)) <= machine_of(w_.target).l1;
+    return floats * static_cast<int64_t>(sizeof(float));
   }
 
   void tiles_of_panels() {
@@ -319,7 +323,7 @@ class Writer {
     w_.out.put(edge ? "Chains<kVectors> sums;" : "Tile<kVectors, kPixels> sum;");
     w_.out.line("{}_bias({}, {});", edge ? "chains" : "tile", edge ? "sums" : "sum", start);
     if (g_.planar && !edge && machine_of(w_.target).asks_ahead) ask_for_next_row(w_, rows_, g_, x_);
-    if (!edge && !panels_within_tiles())
+    if (!edge && (!panels_within_tiles() || bytes_of_tile() > machine_of(w_.target).l1))
       epilogue_.ask_for_rows("kPixels", index("ox + t", channel("")), w_.out);
     if (g_.planar) w_.out.line("for (std::int64_t ci = 0; ci < {}; ++ci) {{", g_.in_channels);
     rows_.open_taps(w_.out);

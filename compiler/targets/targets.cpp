@@ -48,7 +48,8 @@ bool host_can_run(const Target& t) {
 const Target* find_target(const std::string& name) {
   if (name == "host") {
     // aarch64 rows are listed from specific to general; the general one is right on every board.
-    for (const char* best : {"sapphirerapids", "avx512vnni", "avx512", "avx2", "x86-64-v2", "aarch64", "scalar"})
+    for (const char* best :
+         {"sapphirerapids", "avx512vnni", "avx512", "avx2", "x86-64-v2", "aarch64", "scalar"})
       if (const Target* t = find_target(best); t && host_can_run(*t) && suits_host(*t)) return t;
   }
   for (const Target* t : all_targets())
