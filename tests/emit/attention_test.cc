@@ -210,6 +210,12 @@ TEST(Attention, Avx512) {
   add_all(batch);
   expect_good(batch.run(target("avx512")));
 }
+// Without weights beside the next tile's scores.
+TEST(Attention, SapphireRapids) {
+  GeneratedBatch batch;
+  add_forms(batch);
+  expect_good(batch.run(target("sapphirerapids")));
+}
 TEST(Attention, Aarch64) {
   GeneratedBatch batch;
   add_forms(batch);

@@ -69,6 +69,9 @@ void add_direct(GeneratedBatch& batch) {
       {{h, 9}, 8, 20, 1, {3, 3}, pads({1, 1, 1, 1})},
       {{9, h}, 8, 20, 1, {3, 3}, pads({1, 1, 1, 1}, {2, 2})},
       {{h, h}, 4, 8, 1, {1, 1}, {}},
+      // more weights than a first-level cache has, fewer than some second level gives at once
+      {{5, 6}, 60, 232, 1, {1, 1}, {}},
+      {{6, 5}, 60, 232, 1, {1, 1}, {}},
   };
   unsigned i = 0;
   for (const Case& c : cases) {
@@ -297,6 +300,7 @@ void run(const char* name, const BuildOptions& options = {}, bool few = false) {
 }
 
 TEST(Conv, Avx512) { run("avx512", {.flags = "-O2"}); }
+TEST(Conv, SapphireRapids) { run("sapphirerapids", {.flags = "-O2"}, true); }
 TEST(Conv, Avx2) { run("avx2"); }
 TEST(Conv, Sse42) { run("x86-64-v2", {}, true); }
 TEST(Conv, Scalar) { run("scalar", {}, true); }
