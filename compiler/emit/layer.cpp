@@ -179,7 +179,7 @@ std::optional<LayerWriter::Strip> LayerWriter::strip() {
 }
 
 LayerWriter::Turns LayerWriter::open_parts(const std::string& count) {
-  constexpr double kLeast = 400e3;  // flops that are worth waking a thread: some 10 microseconds
+  constexpr double kLeast = 200e3;  // flops that are worth a second thread: some 5 microseconds
   constexpr double kElement = 4;    // flops in the time that an element of the result takes by being moved
   const auto result =
       std::find_if(node.outputs.begin(), node.outputs.end(), [](const Value* v) { return v; });

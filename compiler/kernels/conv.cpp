@@ -288,6 +288,7 @@ class Writer {
   void panels_of_tiles() {
     Dim tiles = tile_count(interior_, tile_pixels_);
     for (size_t a = 0; !flat_ && a + 1 < g_.window.rank(); ++a) tiles = tiles * window_.out[a];
+    if (in_parts() && !by_panels_) tiles = ceildiv(tiles, Dim(w_.threads));
     const bool asks_ahead = !strip_ && !g_.planar && tiles.hi() != Interval::kUnbounded;
     open_panel(w_);
     weights_->declare_row(asks_ahead ? tiles.hi() : 0, k_count_);

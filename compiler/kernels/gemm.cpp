@@ -182,7 +182,8 @@ class Writer {
         "{{",
         p_.packed ? "const float* wp" : "std::int64_t width");
     w_.out.line("constexpr int kVectors = vectors.value;");
-    const Dim tiles = tile_count(rows_, w_.target.tile(panels_.vectors));
+    Dim tiles = tile_count(rows_, w_.target.tile(panels_.vectors));
+    if (by_tiles_ && turns_.first != "0") tiles = ceildiv(tiles, Dim(w_.threads));
     const bool asks_ahead = !p_.trans_a && !rows_.is(1) && tiles.hi() != Interval::kUnbounded;
     if (weights_) weights_->declare_row(asks_ahead ? tiles.hi() : 0, p_.k.value());
     if (!p_.packed) {

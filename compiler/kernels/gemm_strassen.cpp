@@ -282,7 +282,8 @@ class Writer {
 
   void panel() {
     const int rows = w_.target.tile(panels_.vectors);
-    open_panel(2, (choice_.height + rows - 1) / rows);
+    const int64_t tiles = (choice_.height + rows - 1) / rows;
+    open_panel(2, tiles_of_part_.first == "0" ? tiles : (tiles + w_.threads - 1) / w_.threads);
     const std::string kept = kept_ + (choice_.by_products ? " + i * (kVectors * kLanes)" : "");
     w_.out.line(
         "const auto product = [&](auto ends, auto pixels, std::int64_t i, int q) "
