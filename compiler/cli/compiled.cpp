@@ -145,6 +145,7 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   if (keep_imported) c.imported = c.graph->clone();
   PassOptions passes;
   passes.exact = o.exact;
+  passes.tile_matrices = c.target->tile_matrices;
   passes.dot_products = c.target->dot_products || o.small_weights;  // as floats, bytes would take four times
   run_passes(*c.graph, passes, hooks);
   arrange(*c.graph, *c.target, o.threads, 0, tuning);

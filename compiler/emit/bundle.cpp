@@ -127,9 +127,9 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
   p.blank();
   p.comment(fmt::format("What {}_run returns; {}_error gives the sentence.", o.name, o.name));
   p.put("enum {");
-  const char* const codes[] = {"OK",         "E_NULL",  "E_ALIGN", "E_DIM",
-                               "E_CAPACITY", "E_INDEX", "E_LOOP",  "E_CUSTOM"};
-  for (int i = 0; i < 8; ++i) p.line("{}_{} = {},", up, codes[i], i);
+  const char* const codes[] = {"OK",      "E_NULL", "E_ALIGN",  "E_DIM",   "E_CAPACITY",
+                               "E_INDEX", "E_LOOP", "E_CUSTOM", "E_TARGET"};
+  for (int i = 0; i < 9; ++i) p.line("{}_{} = {},", up, codes[i], i);
   p.put("};");
   p.blank();
   if (o.trace) {

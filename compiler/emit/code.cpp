@@ -364,8 +364,9 @@ class Code {
                                      "a count that the data decide exceeds what was planned",
                                      "an index in the data is outside its axis",
                                      "a loop ran longer than was planned",
-                                     "a custom operator's function failed"};
-    for (int i = 0; i < 8; ++i) p_.line("case {}: return \"{}\";", i, sentences[i]);
+                                     "a custom operator's function failed",
+                                     "the system doesn't let this process use what the target computes with"};
+    for (int i = 0; i < 9; ++i) p_.line("case {}: return \"{}\";", i, sentences[i]);
     p_.line("default: return \"unknown code\";");
     p_.line("}}");
     p_.line("}}");

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "emit/epilogue.h"
+#include "kernels/panel_weights.h"
 #include "kernels/strassen.h"
 #include "kernels/tiles.h"
 #include "ops/op.h"
@@ -45,8 +46,7 @@ class Writer {
     panels_ = choice_.levels == 2 ? tiles_.panels : panels_of(w_.target, p_.n / 2, choice_.height);
     x_ = w_.input(0);
     pack_weights();
-    if (n_.anchor_inputs > 2 && n_.inputs[2])
-      bias_ = w_.weights("bias", packed_bias(), fmt::format("[{}]", p_.n));
+    bias_ = row_bias(w_, p_.n);
     y_ = w_.output(0);
     if (choice_.levels == 2)
       twice();
@@ -78,16 +78,6 @@ class Writer {
         w_.weights("w", packed,
                    fmt::format("{}[7 products][{}][{}], in panels of {} columns",
                                choice_.levels == 2 ? "[7]" : "", k, n, panels_.vectors * w_.target.lanes));
-  }
-
-  // Both halves with room for a whole last vector.
-  std::vector<float> packed_bias() const {
-    const Tensor& c = *n_.inputs[2]->data;
-    const float beta = std::string_view(n_.op->name) == "Gemm" ? n_.attributes.real("beta", 1) : 1;
-    std::vector<float> bias(static_cast<size_t>(p_.n + w_.target.lanes));
-    for (int64_t j = 0; j < p_.n; ++j)
-      bias[static_cast<size_t>(j)] = beta == 0 ? 0 : beta * c.as<float>()[c.size() == 1 ? 0 : j];
-    return bias;
   }
 
   // Two levels: pieces of the register tiles. Of each, for each product of the first level its left factor

@@ -93,4 +93,15 @@ std::string padded_bias(LayerWriter& w, int64_t channels) {
   return w.weights("bias", bias, fmt::format("[{}]", channels));
 }
 
+std::string row_bias(LayerWriter& w, int64_t columns) {
+  const Node& n = w.node;
+  if (n.anchor_inputs < 3 || !n.inputs[2]) return "";
+  const Tensor& c = *n.inputs[2]->data;
+  const float beta = std::string_view(n.op->name) == "Gemm" ? n.attributes.real("beta", 1) : 1;
+  std::vector<float> bias(static_cast<size_t>(columns + w.target.lanes));
+  for (int64_t j = 0; j < columns; ++j)
+    bias[static_cast<size_t>(j)] = beta == 0 ? 0 : beta * c.as<float>()[c.size() == 1 ? 0 : j];
+  return w.weights("bias", bias, fmt::format("[{}]", columns));
+}
+
 }  // namespace sinter

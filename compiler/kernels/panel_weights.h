@@ -63,5 +63,8 @@ bool is_float_conv(const Node&);
 // A convolution's bias for `channels` channels as the parameter `bias`, zeros up to whole vectors; its name,
 // empty where the node has none.
 std::string padded_bias(LayerWriter& w, int64_t channels);
+// The same for a row_product of `columns` columns, a Gemm's beta in it; a whole vector may be read from the
+// last column on.
+std::string row_bias(LayerWriter& w, int64_t columns);
 
 }  // namespace sinter

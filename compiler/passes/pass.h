@@ -18,7 +18,8 @@ namespace sinter {
 struct PassOptions {
   bool exact = false;  // only rewrites that keep every rounding step of the model
   bool channels_last = true;
-  bool dot_products = false;  // products of bytes: the target sums four at a time, or weights stay small
+  bool tile_matrices = false;  // the target has them
+  bool dot_products = false;   // products of bytes: the target sums four at a time, or weights stay small
 };
 
 struct Pass {

@@ -113,6 +113,11 @@ const std::vector<Pass>& all_passes() {
        "Marks the products with constant weights whose sums may be rearranged; never with --exact. Kernels "
        "choose by target.",
        "last: nothing reads the mark but kernels", allow_strassen},
+      {"allow_amx",
+       "Marks the products with constant weights that tile matrices of bfloat16 may compute, in three parts "
+       "a "
+       "float; never with --exact. Kernels choose by target.",
+       "last: nothing reads the mark but kernels", allow_amx},
   };
   return table;
 }

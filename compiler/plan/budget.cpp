@@ -6,29 +6,32 @@
 namespace sinter {
 
 int64_t arena_limit(const Plan& plan) {
-  int64_t threads = 0;
+  constexpr int64_t kTileMatrices = 1 << 20;
+  int64_t threads = 0, tiles = 0;
   for (const Layer& l : plan.layers) {
     int64_t sum = 0;
     for (const Parameter& p : l.parameters) sum += p.more_parts;
     threads = std::max(threads, sum);
+    if (l.kernel == "gemm_amx") tiles = kTileMatrices;
   }
-  return plan.live_bytes + plan.live_bytes / 20 * 3 + (64 << 10) + threads;
+  return plan.live_bytes + plan.live_bytes / 20 * 3 + (64 << 10) + threads + tiles;
 }
 
 namespace {
 
-// The mark of the algorithm that takes scratch for speed, if the node has one.
-const char* fast_algorithm(const Node& n) {
-  for (const char* mark : {"winograd", "strassen"})
-    if (n.attributes.has(mark)) return mark;
+// The mark of the algorithm that takes scratch for speed, if that is what the layer's kernel runs.
+const char* fast_algorithm(const Layer& l) {
+  constexpr std::pair<const char*, const char*> kMarks[] = {
+      {"gemm_amx", "amx"}, {"conv_winograd", "winograd"}, {"gemm_strassen", "strassen"}};
+  for (const auto& [kernel, mark] : kMarks)
+    if (l.kernel == kernel) return mark;
   return nullptr;
 }
 
 // Gives the layer's tiles no more than `allowed` bytes; takes the algorithm from it where that is too little
 // for a few tiles.
-void limit_layer(Node& n, int64_t allowed) {
+void limit_layer(Node& n, const std::string& mark, int64_t allowed) {
   constexpr int64_t kLeast = 32 << 10;
-  const std::string mark = fast_algorithm(n);
   if (allowed < kLeast)
     n.attributes.erase(mark);
   else
@@ -43,16 +46,19 @@ bool limit_scratch(Graph& g, const Plan& plan) {
   struct Scratch {
     int64_t bytes, allowed;  // while it runs; for its scratch, of one part
     const Node* node;
+    const char* mark;
   };
   std::vector<Scratch> found;
   for (size_t i = 0; i < plan.layers.size(); ++i) {
-    if (!fast_algorithm(*plan.layers[i].node)) continue;
+    const char* const mark = fast_algorithm(plan.layers[i]);
+    if (!mark) continue;
     int64_t scratch = 0, more_parts = 0;
     for (const Parameter& p : plan.layers[i].parameters)
       if (p.kind == Parameter::Kind::kScratch) scratch += p.bytes, more_parts += p.more_parts;
     // Less than now in any case: gaps between tensors may be the reason.
     const int64_t room = limit - plan.live_at[i] - more_parts, less = (scratch - more_parts) / 4 * 3;
-    if (scratch > 0) found.push_back({plan.live_at[i] + scratch, std::min(room, less), plan.layers[i].node});
+    if (scratch > 0)
+      found.push_back({plan.live_at[i] + scratch, std::min(room, less), plan.layers[i].node, mark});
   }
   if (found.empty()) return false;
   // Where none is too large by itself, gaps between tensors are the reason: those near the limit make them.
@@ -63,7 +69,7 @@ bool limit_scratch(Graph& g, const Plan& plan) {
   for (const auto& n : g.nodes)
     for (const Scratch& l : found)
       if (l.node == n.get() && l.bytes > from) {
-        limit_layer(*n, l.allowed);
+        limit_layer(*n, l.mark, l.allowed);
         dropped = true;
       }
   return dropped;

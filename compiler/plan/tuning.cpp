@@ -13,7 +13,7 @@ namespace sinter {
 namespace {
 
 constexpr int64_t kNoTile = 1;
-constexpr const char *kStrassen = "strassen", *kStrassenTwice = "strassen 2";
+constexpr const char *kStrassen = "strassen", *kStrassenTwice = "strassen 2", *kAmx = "amx";
 constexpr const char* kTiles[] = {"winograd 2", "winograd 4", "winograd 6"};
 
 std::string integers_text(const std::vector<int64_t>& values) {
@@ -35,7 +35,7 @@ std::string layer_text(const Node& n) {
 
 bool is_tuning_choice(const std::string& choice) {
   return choice == "direct" || choice == "strips" || choice == "apart" || choice == kStrassen ||
-         choice == kStrassenTwice ||
+         choice == kStrassenTwice || choice == kAmx ||
          std::find(std::begin(kTiles), std::end(kTiles), choice) != std::end(kTiles);
 }
 
@@ -65,10 +65,11 @@ std::vector<TuningCandidate> tuning_candidates(const Plan& plan) {
     for (const Node* n : nodes) {
       if (n->attributes.has("winograd") && may_use_winograd(*n))
         add(tuning_layer({n}), {"direct", kTiles[0], kTiles[1], kTiles[2]});
-      if (n->attributes.has("strassen") && may_use_strassen_twice(*n))
-        add(tuning_layer({n}), {"direct", kStrassen, kStrassenTwice});
-      else if (n->attributes.has("strassen") && may_use_strassen(*n))
-        add(tuning_layer({n}), {"direct", kStrassen});
+      std::vector<std::string> products = {"direct"};
+      if (n->attributes.has("strassen") && may_use_strassen(*n)) products.push_back(kStrassen);
+      if (n->attributes.has("strassen") && may_use_strassen_twice(*n)) products.push_back(kStrassenTwice);
+      if (n->attributes.has("amx")) products.push_back(kAmx);
+      if (products.size() > 1) add(tuning_layer({n}), products);
     }
     i = end;
   }
@@ -78,13 +79,15 @@ std::vector<TuningCandidate> tuning_candidates(const Plan& plan) {
 void apply_tuning(Graph& g, const Tuning& tuning) {
   if (tuning.empty()) return;
   for (const auto& n : g.nodes) {
-    if (!n->attributes.has("winograd") && !n->attributes.has("strassen")) continue;
+    if (!n->attributes.has("winograd") && !n->attributes.has("strassen") && !n->attributes.has("amx"))
+      continue;
     const auto row = tuning.find(tuning_layer({n.get()}));
     if (row == tuning.end()) continue;
     if (n->attributes.has("strassen"))
       n->attributes.set("strassen", row->second == kStrassen        ? kTunedStrassen
                                     : row->second == kStrassenTwice ? kTunedStrassenTwice
                                                                     : 0);
+    if (n->attributes.has("amx")) n->attributes.set("amx", row->second == kAmx ? kTunedAmx : 0);
     const auto tile = std::find(std::begin(kTiles), std::end(kTiles), row->second);
     if (n->attributes.has("winograd"))
       n->attributes.set("winograd_tile",

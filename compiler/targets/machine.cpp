@@ -15,7 +15,7 @@ Machine machine_of(const Target& t) {
   if (name == "cortex-a55") return {1, 0.9, 8, 3, 3, 32 << 10, 256 << 10, true, false};
   if (name == "cortex-a72" || name == "aarch64") return {1, 1.6, 10, 4, 4, 32 << 10, 512 << 10, false, false};
   if (t.aarch64) return {2, 2.4, 16, 6, 8, 64 << 10, 400 << 10, false, false};
-  if (name == "sapphirerapids")
+  if (name.substr(0, 14) == "sapphirerapids")
     return {2, 1.6, 40, 6, 12, 48 << 10, 2 << 20, false, true, true, 0.25, 80 << 10};
   if (isa == "avx512") return {1, 1.2, 32, 8, 20, 32 << 10, 1 << 20, false, true};
   if (isa == "avx2") return {2, 2, 32, 8, 20, 32 << 10, 512 << 10, false, true};

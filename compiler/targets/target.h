@@ -18,8 +18,9 @@ struct Target {
   // The register tile of the multiply-accumulate kernels: pixels held at once beside `vectors` output
   // vectors.
   int tile(int vectors) const;
-  int max_vectors;            // the widest tile, in output vectors
-  bool dot_products = false;  // one instruction sums four products of bytes (runtime/sinter/dot.h)
+  int max_vectors;             // the widest tile, in output vectors
+  bool dot_products = false;   // one instruction sums four products of bytes (runtime/sinter/dot.h)
+  bool tile_matrices = false;  // products of tiles of bfloat16 (runtime/sinter/amx.h)
 };
 
 const std::vector<const Target*>& all_targets();

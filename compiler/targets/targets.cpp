@@ -1,6 +1,12 @@
 // The table of targets, and which of them this machine is.
 #include <string_view>
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include "targets/target.h"
 
 namespace sinter {
@@ -23,16 +29,32 @@ namespace {
 // Whether a row that this machine executes was made for cores like its own.
 bool suits_host([[maybe_unused]] const Target& t) {
 #if defined(__x86_64__)
-  if (std::string_view(t.name) == "sapphirerapids")
+  if (std::string_view(t.name).substr(0, 14) == "sapphirerapids")
     return __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512bf16");
 #endif
   return true;
 }
+
+#if defined(__x86_64__)
+// Whether the processor has AMX with bfloat16 and Linux lets processes use it (runtime/sinter/amx.h).
+bool has_tile_matrices() {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kBfloat16 = 1u << 22, kTiles = 1u << 24;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  if ((d & kBfloat16) == 0 || (d & kTiles) == 0) return false;
+  return syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+#else
+  return false;
+#endif
+}
+#endif
 }  // namespace
 
 bool host_can_run(const Target& t) {
   const std::string isa = t.isa;
 #if defined(__x86_64__)
+  if (t.tile_matrices && !has_tile_matrices()) return false;
   if (isa == "avx512")
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
@@ -48,8 +70,8 @@ bool host_can_run(const Target& t) {
 const Target* find_target(const std::string& name) {
   if (name == "host") {
     // aarch64 rows are listed from specific to general; the general one is right on every board.
-    for (const char* best :
-         {"sapphirerapids", "avx512vnni", "avx512", "avx2", "x86-64-v2", "aarch64", "scalar"})
+    for (const char* best : {"sapphirerapids-amx", "sapphirerapids", "avx512vnni", "avx512", "avx2",
+                             "x86-64-v2", "aarch64", "scalar"})
       if (const Target* t = find_target(best); t && host_can_run(*t) && suits_host(*t)) return t;
   }
   for (const Target* t : all_targets())

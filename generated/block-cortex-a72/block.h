@@ -38,6 +38,7 @@ extern "C" {
     BLOCK_E_INDEX = 5,
     BLOCK_E_LOOP = 6,
     BLOCK_E_CUSTOM = 7,
+    BLOCK_E_TARGET = 8,
   };
 
   // Runs the model once. Re-entrant: several threads may run it at once, each with an arena of its own.

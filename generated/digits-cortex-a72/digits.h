@@ -45,6 +45,7 @@ extern "C" {
     DIGITS_E_INDEX = 5,
     DIGITS_E_LOOP = 6,
     DIGITS_E_CUSTOM = 7,
+    DIGITS_E_TARGET = 8,
   };
 
   // Runs the model once. Re-entrant: several threads may run it at once, each with an arena of its own.

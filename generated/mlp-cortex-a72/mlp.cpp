@@ -120,6 +120,7 @@ extern "C" const char* mlp_error(int code) {
     case 5: return "an index in the data is outside its axis";
     case 6: return "a loop ran longer than was planned";
     case 7: return "a custom operator's function failed";
+    case 8: return "the system doesn't let this process use what the target computes with";
     default: return "unknown code";
   }
 }

@@ -18,6 +18,7 @@
 
 #include "sinter/simd_begin.h"
 
+// (AMX, so that clang assembles what amx.h spells; nothing else makes use of it.)
 #if defined(__clang__)
 #include <immintrin.h>
 #if defined(SINTER_DOT_PRODUCTS)
@@ -25,10 +26,10 @@
 #else
 #define SINTER_ISA_MORE ""
 #endif
-#pragma clang attribute push(                                                                        \
-    __attribute__((                                                                                  \
-        target(SINTER_ISA_MORE                                                                       \
-               "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt"))), \
+#pragma clang attribute push(                                                                                \
+    __attribute__((target(SINTER_ISA_MORE                                                                    \
+                          "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt," \
+                          "amx-tile,amx-bf16"))),                                                            \
     apply_to = function)
 #define SINTER_ISA_POP 1
 #else

@@ -14,6 +14,7 @@ enum Status : int {
   kIndexError = 5,     // an index in the data is outside its axis
   kLoopError = 6,      // a loop ran longer than was planned
   kCustomError = 7,    // a custom operator's function returned non-zero
+  kTargetError = 8,    // the system doesn't let the process use what the target computes with
 };
 
 // The T that lies `offset` bytes behind `base`.

@@ -1,0 +1,200 @@
+// Products of floats on the tile matrices of AMX (x86-64: Sapphire Rapids and later), as exact as a chain of
+// fused multiply-adds.
+//
+// The tiles multiply bfloat16 and sum in float. A float is the sum of three bfloat16 of 8 bits each, high +
+// middle + low, cut off and not rounded; of the nine products of two such sums the six largest are made:
+//
+//   high high + (high middle + middle high) + (high low + middle middle + low high)
+//
+// What is left out is below 2^-22 of a product, and 32 products are added before a sum is rounded, so that
+// the error is smaller than that of a float's sums (G. Henry, P. T. P. Tang, A. Heinecke, "Leveraging the
+// bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019). Differences: an
+// infinity becomes NaN, and of products below 1e-30 the low parts may be lost (tiles take denormals for 0).
+//
+// Operands are cut into blocks of 32 values of k. In a row of the left one a block is [3 parts][32]; 16
+// columns of the right one are [3 parts][16 lines][16 columns][2]. Values i and i + 16 of a block form a
+// pair, in both. Behind k's end a block has zeros.
+//
+// A sum of R x 16 columns x V (R, V: 1 or 2) tiles is in the registers tmm0 to tmm3; the left operand passes
+// through tmm4 and tmm5, the right one through tmm6 and tmm7. (Intel, Software Developer's Manual, volume 1,
+// chapter 18; registers cleared and sizes forgotten by TILERELEASE.)
+#ifndef SINTER_AMX_H_
+#define SINTER_AMX_H_
+#ifndef SINTER_ISA_AVX512
+#error "include sinter/simd_avx512.h before sinter/amx.h"
+#endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace sinter::SINTER_ISA {
+
+// Whether the system lets this process use the tiles: Linux 5.16 and later wants to be asked (arch_prctl(2),
+// ARCH_REQ_XCOMP_PERM of the state component 18). Holds for all threads of the process from then on; asking
+// again costs some 100 ns.
+[[gnu::noinline, maybe_unused]] static bool amx_permitted() {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  return syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+#else
+  return false;
+#endif
+}
+
+// The tiles of this thread, until amx_close(): those of the left operand and of sums have `rows` rows (1 to
+// 16). amx_permitted() must have been true.
+SINTER_INLINE void amx_open(int rows) {
+  struct alignas(64) {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t bytes[16];
+    uint8_t rows[16];
+  } sizes = {};
+  sizes.palette = 1;
+  for (int i = 0; i < 8; i++) {
+    sizes.bytes[i] = 64;
+    sizes.rows[i] = static_cast<uint8_t>(i < 6 ? rows : 16);
+  }
+  __asm__ volatile("ldtilecfg %0" : : "m"(sizes));
+}
+SINTER_INLINE void amx_close() { __asm__ volatile("tilerelease" : :); }
+
+constexpr std::ptrdiff_t kAmxDepth = 32;              // values of k in a block
+constexpr std::ptrdiff_t kAmxBlock = 3 * kAmxDepth;   // numbers of a block's parts
+constexpr std::ptrdiff_t kAmxTile = 16 * 2 * kLanes;  // numbers of a whole tile
+constexpr std::ptrdiff_t amx_blocks(std::ptrdiff_t k) { return (k + kAmxDepth - 1) / kAmxDepth; }
+
+namespace detail {
+constexpr uint32_t kHigh = 0xffff0000u;
+SINTER_INLINE f32v high_part(f32v v) { return (f32v)((u32v)v & kHigh); }
+// Pairs of bfloat16: that of `first` in the lower half.
+SINTER_INLINE __m512i high_pairs(f32v first, f32v second) {
+  return _mm512_mask_blend_epi16(0xaaaaaaaau, (__m512i)((u32v)first >> 16), (__m512i)second);
+}
+// Stores the three parts of 16 pairs, `apart` numbers from one another.
+SINTER_INLINE void store_parts(f32v first, f32v second, uint16_t* to, std::ptrdiff_t apart) {
+  SINTER_UNROLL
+  for (int part = 0; part < 3; part++) {
+    _mm512_storeu_si512(to + part * apart, high_pairs(first, second));
+    first = first - high_part(first);
+    second = second - high_part(second);
+  }
+}
+
+template <int R>
+SINTER_INLINE void amx_left(const uint16_t* a, const uint16_t* below, std::ptrdiff_t pitch) {
+  __asm__ volatile("tileloadd (%0,%1,1), %%tmm4" : : "r"(a), "r"(pitch) : "memory");
+  if constexpr (R > 1) __asm__ volatile("tileloadd (%0,%1,1), %%tmm5" : : "r"(below), "r"(pitch) : "memory");
+}
+template <int V>
+SINTER_INLINE void amx_right(const uint16_t* w) {
+  constexpr std::ptrdiff_t kLine = 64;
+  __asm__ volatile("tileloadd (%0,%1,1), %%tmm6" : : "r"(w), "r"(kLine) : "memory");
+  if constexpr (V > 1)
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm7" : : "r"(w + kAmxTile), "r"(kLine) : "memory");
+}
+template <int R, int V>
+SINTER_INLINE void amx_multiply() {
+  __asm__ volatile("tdpbf16ps %%tmm6, %%tmm4, %%tmm0" : :);
+  if constexpr (V > 1) __asm__ volatile("tdpbf16ps %%tmm7, %%tmm4, %%tmm1" : :);
+  if constexpr (R > 1) __asm__ volatile("tdpbf16ps %%tmm6, %%tmm5, %%tmm2" : :);
+  if constexpr (R > 1 && V > 1) __asm__ volatile("tdpbf16ps %%tmm7, %%tmm5, %%tmm3" : :);
+}
+}  // namespace detail
+
+// `rows` rows of `k` floats, `pitch` floats apart, as rows of blocks side by side at `to`.
+[[gnu::noinline, maybe_unused]] static void amx_split_rows(const float* x, std::ptrdiff_t rows,
+                                                           std::ptrdiff_t k, std::ptrdiff_t pitch,
+                                                           uint16_t* to) {
+  if (k % kAmxDepth == 0 && pitch == k) k *= rows, rows = 1;
+  for (std::ptrdiff_t r = 0; r < rows; r++, x += pitch) {
+    std::ptrdiff_t i = 0;
+    for (; i + kAmxDepth <= k; i += kAmxDepth, to += kAmxBlock)
+      detail::store_parts(load(x + i), load(x + i + kLanes), to, kAmxDepth);
+    if (i == k) continue;
+    const std::ptrdiff_t rest = k - i;
+    const f32v first = rest < kLanes ? load_n(x + i, rest) : load(x + i);
+    const f32v second = rest > kLanes ? load_n(x + i + kLanes, rest - kLanes) : zero();
+    detail::store_parts(first, second, to, kAmxDepth);
+    to += kAmxBlock;
+  }
+}
+
+// Of rows that are whole blocks and lie side by side, the blocks [first, end).
+SINTER_INLINE void amx_split_blocks(const float* x, uint16_t* to, std::ptrdiff_t first, std::ptrdiff_t end) {
+  for (std::ptrdiff_t b = first; b < end; b++)
+    detail::store_parts(load(x + b * kAmxDepth), load(x + b * kAmxDepth + kLanes), to + b * kAmxBlock,
+                        kAmxDepth);
+}
+
+// Of a panel of V vectors of columns, k lines of floats that are `pitch` floats apart, pairs of lines
+// [first, end); 16 make a block: 0 to 16 * amx_blocks(k).
+template <int V>
+SINTER_INLINE void amx_split_lines(const float* w, std::ptrdiff_t k, std::ptrdiff_t pitch, uint16_t* to,
+                                   std::ptrdiff_t first, std::ptrdiff_t end) {
+  for (std::ptrdiff_t l = first; l < end; l++) {
+    const std::ptrdiff_t i = l / 16 * kAmxDepth + l % 16;
+    uint16_t* const line = to + l / 16 * (3 * V * kAmxTile) + l % 16 * (2 * kLanes);
+    SINTER_UNROLL
+    for (int o = 0; o < V; o++)
+      detail::store_parts(i < k ? load(w + i * pitch + o * kLanes) : zero(),
+                          i + 16 < k ? load(w + (i + 16) * pitch + o * kLanes) : zero(), line + o * kAmxTile,
+                          V * kAmxTile);
+  }
+}
+template <int V>
+[[gnu::noinline, maybe_unused]] static void amx_split_panel(const float* w, std::ptrdiff_t k,
+                                                            std::ptrdiff_t pitch, uint16_t* to) {
+  amx_split_lines<V>(w, k, pitch, to, 0, 16 * amx_blocks(k));
+}
+
+SINTER_INLINE void amx_zero() {
+  __asm__ volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3" : :);
+}
+
+// Adds the products of R tiles of rows with V vectors of columns, over `blocks` blocks. The rows begin at a
+// and `below` and are `pitch` bytes apart; w: the columns' blocks, as amx_split_panel leaves them.
+//
+// The tiles take some 400 cycles for a block of 2 x 2, in which the processor issues next to nothing:
+// beside(b), behind the block b, is work for that time.
+template <int R, int V, class Beside>
+SINTER_INLINE void amx_mac(const uint16_t* a, const uint16_t* below, std::ptrdiff_t pitch, const uint16_t* w,
+                           std::ptrdiff_t blocks, const Beside& beside) {
+  constexpr std::ptrdiff_t kPart = V * kAmxTile;
+  for (std::ptrdiff_t b = 0; b < blocks; b++, a += kAmxBlock, below += kAmxBlock, w += 3 * kPart) {
+    // The small products first; each step replaces one operand only.
+    detail::amx_left<R>(a, below, pitch);
+    detail::amx_right<V>(w + 2 * kPart);
+    detail::amx_multiply<R, V>();  // high low
+    detail::amx_right<V>(w + kPart);
+    detail::amx_multiply<R, V>();  // high middle
+    detail::amx_left<R>(a + kAmxDepth, below + kAmxDepth, pitch);
+    detail::amx_multiply<R, V>();  // middle middle
+    detail::amx_right<V>(w);
+    detail::amx_multiply<R, V>();  // middle high
+    detail::amx_left<R>(a + 2 * kAmxDepth, below + 2 * kAmxDepth, pitch);
+    detail::amx_multiply<R, V>();  // low high
+    detail::amx_left<R>(a, below, pitch);
+    detail::amx_multiply<R, V>();  // high high
+    beside(b);
+  }
+}
+
+// Stores the sums as rows of V vectors side by side: the first tile's `rows` rows (as the tiles have), then
+// the second one's.
+template <int R, int V>
+SINTER_INLINE void amx_store(float* to, int rows) {
+  constexpr std::ptrdiff_t kPitch = V * 64;
+  __asm__ volatile("tilestored %%tmm0, (%0,%1,1)" : : "r"(to), "r"(kPitch) : "memory");
+  if constexpr (V > 1)
+    __asm__ volatile("tilestored %%tmm1, (%0,%1,1)" : : "r"(to + kLanes), "r"(kPitch) : "memory");
+  if constexpr (R > 1) {
+    float* const below = to + rows * (V * kLanes);
+    __asm__ volatile("tilestored %%tmm2, (%0,%1,1)" : : "r"(below), "r"(kPitch) : "memory");
+    if constexpr (V > 1)
+      __asm__ volatile("tilestored %%tmm3, (%0,%1,1)" : : "r"(below + kLanes), "r"(kPitch) : "memory");
+  }
+}
+
+}  // namespace sinter::SINTER_ISA
+
+#endif  // SINTER_AMX_H_
