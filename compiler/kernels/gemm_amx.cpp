@@ -105,6 +105,7 @@ class Writer {
     w_.include("sinter/dims.h");
     w_.can_fail();
     w_.flops(Dim(2 * p_.rows * p_.k * p_.n));
+    share_groups();
     w_.summary(fmt::format("{} [{}, {}] x [{}, {}] on tile matrices, groups of {} rows{}", n_.op->name,
                            p_.rows, p_.k, p_.k, p_.n, std::min(c_.rows(), p_.rows), epilogue_.summary()));
     panels_ = cut_panels(p_.n, 2, w_.target.lanes);
@@ -125,10 +126,22 @@ class Writer {
   }
 
  private:
+  // For several threads as many groups for each, if they have some tiles; no thread reads what another one
+  // has split, which would come from its cache.
+  void share_groups() {
+    const int64_t count = (p_.rows + c_.tile - 1) / c_.tile;
+    by_groups_ = w_.threads > 1 && (c_.once || count >= 6 * w_.threads);
+    if (!by_groups_ || c_.groups % w_.threads == 0 || c_.groups > 4 * w_.threads) return;
+    c_.groups = round_up(c_.groups, w_.threads);
+    c_.tiles = (count + c_.groups - 1) / c_.groups;
+    c_.groups = (count + c_.tiles - 1) / c_.tiles;
+  }
+
   // All weights, then groups of rows, which are the parts.
   void weights_first() {
-    columns_ = w_.scratch("w_parts", "std::uint16_t",
-                          (panels_.full * panels_.vectors + panels_.rest) * w_.target.lanes * pitch_);
+    const LayerWriter::Turns groups = w_.open_parts(std::to_string(c_.groups));
+    columns_ = w_.scratch_of_part("w_parts", "std::uint16_t",
+                                  (panels_.full * panels_.vectors + panels_.rest) * w_.target.lanes * pitch_);
     w_.out.line("{{");
     open_panel();
     if (weights_->row() == "kRow") weights_->declare_row();
@@ -137,7 +150,6 @@ class Writer {
     w_.out.put("};");
     weights_->emit();
     w_.out.line("}}");
-    const LayerWriter::Turns groups = w_.open_parts(std::to_string(c_.groups));
     const int64_t numbers = c_.rows() * pitch_;
     const std::string parts =
         w_.scratch_of_part("x_parts", "std::uint16_t", (rows_ahead() ? 2 : 1) * numbers);
@@ -146,16 +158,8 @@ class Writer {
       w_.out.line("std::uint16_t *left_parts = {0}, *next_parts = {0} + {1};", parts, numbers);
     w_.out.line("amx_open({});", c_.tile);
     open_group(groups);
-    if (rows_ahead()) {
-      w_.out.line("const float* const next = {} + (first + rows) * {};", x_, p_.k);
-      w_.out.line(
-          "const std::int64_t next_blocks = group + 1 < {} ? sinter::min_of(std::int64_t{{{}}}, {} - first - "
-          "rows) * {} : 0;",
-          groups.end.empty() ? std::to_string(c_.groups) : groups.end, c_.rows(), p_.rows, blocks_of(p_.k));
-      w_.out.line("std::int64_t next_block = 0;");
-      w_.out.line("if (group == {}) ", groups.first);
-    }
-    split_rows("0", "rows");
+    if (rows_ahead()) next_rows(groups);
+    split_rows();
     blocks({"0", ""});
     if (rows_ahead()) {
       w_.out.put("amx_split_blocks(next, next_parts, next_block, next_blocks);");
@@ -166,20 +170,33 @@ class Writer {
     w_.close_parts();
   }
 
-  // Groups; of each, rows are the parts and then panels.
+  // What of the next group is split beside this one; before the line that splits this one's rows, which are
+  // only the first's.
+  void next_rows(const LayerWriter::Turns& groups) {
+    w_.out.line("const float* const next = {} + (first + rows) * {};", x_, p_.k);
+    w_.out.line(
+        "const std::int64_t next_blocks = group + 1 < {} ? sinter::min_of(std::int64_t{{{}}}, {} - first - "
+        "rows) * {} : 0;",
+        groups.end.empty() ? std::to_string(c_.groups) : groups.end, c_.rows(), p_.rows, blocks_of(p_.k));
+    w_.out.line("std::int64_t next_block = 0;");
+    w_.out.line("if (group == {}) ", groups.first);
+  }
+
+  // Groups of rows, of each all panels; groups are the parts, or where they are few panels, whose parts split
+  // the rows each for themselves.
   void panels_of_groups() {
-    rows_parts_ = w_.scratch("x_parts", "std::uint16_t", c_.rows() * pitch_);
-    open_group({"0", std::to_string(c_.groups)});
-    const LayerWriter::Turns rows = w_.open_parts("rows");
-    split_rows(rows.first, rows.end);
-    w_.close_parts();
-    const LayerWriter::Turns panels = w_.open_parts(std::to_string(panel_count(panels_)));
+    const LayerWriter::Turns turns =
+        w_.open_parts(std::to_string(by_groups_ ? c_.groups : panel_count(panels_)));
+    const LayerWriter::Turns all{"0", std::to_string(c_.groups)};
+    rows_parts_ = w_.scratch_of_part("x_parts", "std::uint16_t", c_.rows() * pitch_);
     columns_ = w_.scratch_of_part("w_parts", "std::uint16_t", (looks_ahead() ? 2 : 1) * panel_numbers());
     w_.out.line("amx_open({});", c_.tile);
-    blocks(panels);
+    open_group(by_groups_ ? turns : all);
+    split_rows();
+    blocks(by_groups_ || turns.first == "0" ? LayerWriter::Turns{"0", ""} : turns);
+    w_.out.line("}}");
     w_.out.put("amx_close();");
     w_.close_parts();
-    w_.out.line("}}");
   }
 
   // The loop over groups, or the only one: its rows are `rows` ones from `first`.
@@ -195,12 +212,8 @@ class Writer {
         c_.rows(), p_.rows);
   }
 
-  void split_rows(const std::string& first, const std::string& end) {
-    if (first == "0")
-      w_.out.line("amx_split_rows({} + first * {}, {}, {}, {}, {});", x_, p_.k, end, p_.k, p_.k, rows_parts_);
-    else
-      w_.out.line("amx_split_rows({0} + (first + {1}) * {2}, {3} - {1}, {2}, {2}, {4} + {1} * {5});", x_,
-                  first, p_.k, end, rows_parts_, pitch_);
+  void split_rows() {
+    w_.out.line("amx_split_rows({} + first * {}, rows, {}, {}, {});", x_, p_.k, p_.k, p_.k, rows_parts_);
   }
 
   void open_panel() {
@@ -316,7 +329,8 @@ class Writer {
   Epilogue epilogue_;
   Panels panels_;
   std::optional<PanelWeights> weights_;
-  int64_t pitch_ = 0;  // numbers of a row's parts, or of a column's
+  bool by_groups_ = false;  // they are the parts
+  int64_t pitch_ = 0;       // numbers of a row's parts, or of a column's
   std::string x_, y_, bias_, rows_parts_, columns_, sums_;
 };
 
