@@ -34,13 +34,14 @@ int64_t row_bytes(const RowProduct& p) { return blocks_of(p.k) * 3 * kDepth * 2;
 // even two tiles do.
 std::optional<AmxChoice> cut_rows(const RowProduct& p, int64_t limit) {
   constexpr int64_t kStays = 256 << 10;  // bytes of weights' parts that are near enough to be read again
+  constexpr int64_t kMany = 40;  // tiles, beside whose rows the weights are few
   AmxChoice c{};
   const int64_t count = (p.rows + kTileRows - 1) / kTileRows, columns = round_up(p.n, 32);
   c.tile = (p.rows + count - 1) / count;
   const auto fits = [&](int64_t width, int64_t tiles) {
     return (width + tiles * c.tile) * row_bytes(p) <= limit;
   };
-  c.once = columns * row_bytes(p) <= kStays && count > 4 && fits(columns, 8);
+  c.once = columns * row_bytes(p) <= kStays && count >= kMany && fits(columns, 8);
   int64_t most = c.once ? 4 : count;
   while (most > 1 && !fits(c.once ? columns : 64, most)) --most;
   if (most < 2 && count > 1) return std::nullopt;
