@@ -34,7 +34,7 @@ int64_t row_bytes(const RowProduct& p) { return blocks_of(p.k) * 3 * kDepth * 2;
 // even two tiles do.
 std::optional<AmxChoice> cut_rows(const RowProduct& p, int64_t limit) {
   constexpr int64_t kStays = 256 << 10;  // bytes of weights' parts that are near enough to be read again
-  constexpr int64_t kMany = 40;  // tiles, beside whose rows the weights are few
+  constexpr int64_t kMany = 40;          // tiles, beside whose rows the weights are few
   AmxChoice c{};
   const int64_t count = (p.rows + kTileRows - 1) / kTileRows, columns = round_up(p.n, 32);
   c.tile = (p.rows + count - 1) / count;
@@ -130,12 +130,18 @@ class Writer {
   // For several threads as many groups for each, if they have some tiles; no thread reads what another one
   // has split, which would come from its cache.
   void share_groups() {
-    const int64_t count = (p_.rows + c_.tile - 1) / c_.tile;
+    const int64_t count = c_.tiles * c_.groups;
     by_groups_ = w_.threads > 1 && (c_.once || count >= 6 * w_.threads);
-    if (!by_groups_ || c_.groups % w_.threads == 0 || c_.groups > 4 * w_.threads) return;
+    if (!by_groups_ || c_.groups > 4 * w_.threads) return;
     c_.groups = round_up(c_.groups, w_.threads);
-    c_.tiles = (count + c_.groups - 1) / c_.groups;
-    c_.groups = (count + c_.tiles - 1) / c_.tiles;
+    // Smaller tiles where one of a thread's would be nearly empty.
+    const int64_t most = (count + c_.groups - 1) / c_.groups;
+    c_.tile = kTileRows;
+    for (int64_t tiles = most; tiles <= most + 1; ++tiles) {
+      const int64_t rows = (p_.rows + tiles * c_.groups - 1) / (tiles * c_.groups);
+      if (tiles == most || tiles * rows < c_.rows()) c_.tile = rows, c_.tiles = tiles;
+    }
+    c_.groups = (p_.rows + c_.rows() - 1) / c_.rows();
   }
 
   // All weights, then groups of rows, which are the parts.
@@ -284,7 +290,8 @@ class Writer {
   void split_beside() {
     w_.include("sinter/dims.h");
     w_.out.line("const std::int64_t end = sinter::min_of(line + {}, lines);", lines_beside());
-    w_.out.line("amx_split_lines<kVectors>(next, {}, {}, next_parts, line, end);", p_.k, weights_->row());
+    w_.out.line("amx_split_lines<kVectors>(next, {0}, {1}, next_parts, line, end{2});", p_.k, weights_->row(),
+                by_groups_ ? "" : fmt::format(", {} * ({})", p_.k, weights_->row()));
     w_.out.line("line = end;");
   }
 

@@ -127,13 +127,18 @@ SINTER_INLINE void amx_split_blocks(const float* x, uint16_t* to, std::ptrdiff_t
 }
 
 // Of a panel of V vectors of columns, k lines of floats that are `pitch` floats apart, pairs of lines
-// [first, end); 16 make a block: 0 to 16 * amx_blocks(k).
+// [first, end); 16 make a block: 0 to 16 * amx_blocks(k). What lies `ahead` floats behind them is asked for.
 template <int V>
 SINTER_INLINE void amx_split_lines(const float* w, std::ptrdiff_t k, std::ptrdiff_t pitch, uint16_t* to,
-                                   std::ptrdiff_t first, std::ptrdiff_t end) {
+                                   std::ptrdiff_t first, std::ptrdiff_t end, std::ptrdiff_t ahead = 0) {
   for (std::ptrdiff_t l = first; l < end; l++) {
     const std::ptrdiff_t i = l / 16 * kAmxDepth + l % 16;
     uint16_t* const line = to + l / 16 * (3 * V * kAmxTile) + l % 16 * (2 * kLanes);
+    SINTER_UNROLL
+    for (int o = 0; ahead > 0 && o < V; o++) {
+      __builtin_prefetch(w + ahead + i * pitch + o * kLanes, 0, 2);
+      __builtin_prefetch(w + ahead + (i + 16) * pitch + o * kLanes, 0, 2);
+    }
     SINTER_UNROLL
     for (int o = 0; o < V; o++)
       detail::store_parts(i < k ? load(w + i * pitch + o * kLanes) : zero(),
