@@ -131,7 +131,7 @@ class Writer {
   // has split, which would come from its cache.
   void share_groups() {
     const int64_t count = c_.tiles * c_.groups;
-    by_groups_ = w_.threads > 1 && (c_.once || count >= 6 * w_.threads);
+    by_groups_ = w_.threads > 1 && (c_.once || count >= 4 * w_.threads);
     if (!by_groups_ || c_.groups > 4 * w_.threads) return;
     c_.groups = round_up(c_.groups, w_.threads);
     // Smaller tiles where one of a thread's would be nearly empty.
@@ -291,7 +291,7 @@ class Writer {
     w_.include("sinter/dims.h");
     w_.out.line("const std::int64_t end = sinter::min_of(line + {}, lines);", lines_beside());
     w_.out.line("amx_split_lines<kVectors>(next, {0}, {1}, next_parts, line, end{2});", p_.k, weights_->row(),
-                by_groups_ ? "" : fmt::format(", {} * ({})", p_.k, weights_->row()));
+                lines_beside() > 6 ? "" : fmt::format(", {} * ({})", p_.k, weights_->row()));
     w_.out.line("line = end;");
   }
 
