@@ -156,6 +156,7 @@ class Code {
     const bool dots = std::any_of(headers.begin(), headers.end(),
                                   [](const std::string& h) { return h.rfind("sinter/dot", 0) == 0; });
     if (target_.dot_products && dots) p_.line("#include \"sinter/dot_products.h\"");
+    if (headers.count("sinter/amx.h") > 0) p_.line("#include \"sinter/tile_matrices.h\"");
     p_.line("#include \"sinter/simd_{}.h\"", target_.isa);
     if (std::any_of(g_.checks.begin(), g_.checks.end(), [](const Check&) { return true; }) ||
         !g_.symbols->all().empty())

@@ -70,8 +70,9 @@ double amx_cycles(const RowProduct& p, const Target& t, const AmxChoice& c) {
   const Machine m = machine_of(t);
   constexpr double kRow = 1.45, kLeastRows = 9, kStore = 6, kSplit = 9;
   const auto blocks = static_cast<double>(blocks_of(p.k)), rows = static_cast<double>(p.rows);
-  const double columns = static_cast<double>((p.n + 15) / 16);
-  const double tiles = static_cast<double>(c.groups * c.tiles) * columns;
+  const int64_t vectors = (p.n + t.lanes - 1) / t.lanes;
+  const auto columns = static_cast<double>(vectors),
+             tiles = static_cast<double>(c.groups * c.tiles) * columns;
   const double sums = tiles * blocks * 6 * kRow * std::max(kLeastRows, static_cast<double>(c.tile));
   const double finish = rows * columns * kStore;
   const double split =

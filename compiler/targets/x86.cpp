@@ -27,7 +27,7 @@ const std::vector<Target>& targets_x86() {
       {"avx512vnni", "x86-64-v4 with VNNI: dot products of bytes", "avx512", 16, 32, false,
        "-march=x86-64-v4 -mavx512vnni", "Ice Lake, Zen 4 and later", 4, true},
       {"sapphirerapids-amx", "AVX-512, VNNI and tile matrices of bfloat16 (AMX)", "avx512", 16, 32, false,
-       "-march=x86-64-v4 -mavx512vnni", "Sapphire Rapids and later", 4, true, true},
+       "-march=x86-64-v4 -mavx512vnni -mamx-tile -mamx-bf16", "Sapphire Rapids and later", 4, true, true},
       {"sapphirerapids", "the same cores without AMX", "avx512", 16, 32, false,
        "-march=x86-64-v4 -mavx512vnni", "the same where AMX may not be used", 4, true},
   };

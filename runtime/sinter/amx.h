@@ -20,8 +20,8 @@
 // chapter 18; registers cleared and sizes forgotten by TILERELEASE.)
 #ifndef SINTER_AMX_H_
 #define SINTER_AMX_H_
-#ifndef SINTER_ISA_AVX512
-#error "include sinter/simd_avx512.h before sinter/amx.h"
+#if !defined(SINTER_ISA_AVX512) || !defined(SINTER_TILE_MATRICES)
+#error "include sinter/tile_matrices.h and sinter/simd_avx512.h before sinter/amx.h"
 #endif
 #if defined(__linux__)
 #include <sys/syscall.h>

@@ -18,18 +18,23 @@
 
 #include "sinter/simd_begin.h"
 
-// (AMX, so that clang assembles what amx.h spells; nothing else makes use of it.)
 #if defined(__clang__)
 #include <immintrin.h>
 #if defined(SINTER_DOT_PRODUCTS)
-#define SINTER_ISA_MORE "avx512vnni,"
+#define SINTER_ISA_DOTS "avx512vnni,"
 #else
-#define SINTER_ISA_MORE ""
+#define SINTER_ISA_DOTS ""
 #endif
-#pragma clang attribute push(                                                                                \
-    __attribute__((target(SINTER_ISA_MORE                                                                    \
-                          "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt," \
-                          "amx-tile,amx-bf16"))),                                                            \
+// So that clang assembles what amx.h spells.
+#if defined(SINTER_TILE_MATRICES)
+#define SINTER_ISA_TILES "amx-tile,amx-bf16,"
+#else
+#define SINTER_ISA_TILES ""
+#endif
+#pragma clang attribute push(                                                                        \
+    __attribute__((                                                                                  \
+        target(SINTER_ISA_DOTS SINTER_ISA_TILES                                                      \
+               "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt"))), \
     apply_to = function)
 #define SINTER_ISA_POP 1
 #else
