@@ -136,7 +136,7 @@ Choice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool b
   const auto arithmetic = [](int64_t n) { return n == 8 ? 3.8 : n == 1 ? 0.0 : 2.0; };
   const double transform = (4 + arithmetic(tile.height()) + arithmetic(tile.width())) * positions;
   const double transforms = static_cast<double>(tiles) * (in + out * 0.9) * transform / machine.ops;
-  c.cycles = std::max(sums, stream) + 0.3 * std::min(sums, stream) + transforms;
+  c.cycles = beside_stream(sums, stream) + transforms;
   return c;
 }
 
@@ -149,8 +149,7 @@ double direct_cycles(const Node& n, const Target& t) {
   const double taps = static_cast<double>(l.taps()) * columns_share(n, t);
   const double sums = taps * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
   const double weights = taps * static_cast<double>(l.in) * out * t.lanes * 4;
-  const double stream = stream_cycles(machine, weights, 1);
-  return std::max(sums, stream) + 0.3 * std::min(sums, stream);
+  return beside_stream(sums, stream_cycles(machine, weights, 1));
 }
 
 // The tiles that the attribute `winograd` allows (it is the most outputs along an axis), squares and those

@@ -52,18 +52,6 @@ std::optional<AmxChoice> cut_rows(const RowProduct& p, int64_t limit) {
   return c;
 }
 
-// Cycles of one core; `sums` beside `bytes` that stream in.
-double cycles(const Machine& m, double sums, double bytes) {
-  const double stream = stream_cycles(m, bytes, 1);
-  return std::max(sums, stream) + 0.3 * std::min(sums, stream);
-}
-
-double plain_cycles(const RowProduct& p, const Target& t) {
-  const Machine m = machine_of(t);
-  const auto k = static_cast<double>(p.k), n = static_cast<double>(p.n);
-  return cycles(m, k * panels_cost(t, p.n, p.rows) / m.fma, 4 * k * n);
-}
-
 // Cycles of the parts' products with all tiles busy: 16 of one row's tile at the clock that they leave, which
 // is a third below the one of vectors (measured on a Xeon 6: 6.2 ns instead of 4.4 with random operands).
 double amx_cycles(const RowProduct& p, const Target& t, const AmxChoice& c) {
@@ -77,7 +65,7 @@ double amx_cycles(const RowProduct& p, const Target& t, const AmxChoice& c) {
   const double finish = rows * columns * kStore;
   const double split =
       blocks * kSplit * (rows + (c.once ? 1.0 : static_cast<double>(c.groups)) * 16 * columns);
-  return cycles(m, sums, 4 * static_cast<double>(p.k * p.n)) + finish + split;
+  return beside_stream(sums, stream_cycles(m, 4 * static_cast<double>(p.k * p.n), 1)) + finish + split;
 }
 
 std::optional<AmxChoice> choose_amx(const Node& n, const Target& t) {
@@ -152,9 +140,7 @@ class Writer {
                                   (panels_.full * panels_.vectors + panels_.rest) * w_.target.lanes * pitch_);
     w_.out.line("{{");
     open_panel();
-    if (weights_->row() == "kRow") weights_->declare_row();
-    w_.out.line("amx_split_panel<kVectors>(wp, {}, {}, {} + c * {});", p_.k, weights_->row(), columns_,
-                pitch_);
+    w_.out.put(whole_panel(fmt::format("{} + c * {}", columns_, pitch_)).c_str());
     w_.out.put("};");
     weights_->emit();
     w_.out.line("}}");
@@ -269,6 +255,11 @@ class Writer {
     weights_->emit("", panels);
   }
 
+  // The text that splits a panel's weights; lines that it needs are written first.
+  std::string whole_panel(const std::string& to) {
+    if (weights_->row() == "kRow") weights_->declare_row();
+    return fmt::format("amx_split_panel<kVectors>(wp, {}, {}, {});", p_.k, weights_->row(), to);
+  }
   // Whether whole panels are split while the products of those before them run.
   bool looks_ahead() const { return !c_.once && panels_.full > 1 && weights_->in_place(); }
   int64_t panel_numbers() const { return panels_.vectors * w_.target.lanes * pitch_; }
@@ -278,9 +269,7 @@ class Writer {
     return (16 + pairs - 1) / pairs;
   }
   void split_panel() {
-    if (weights_->row() == "kRow") weights_->declare_row();
-    const std::string split =
-        fmt::format("amx_split_panel<kVectors>(wp, {}, {}, parts);", p_.k, weights_->row());
+    const std::string split = whole_panel("parts");
     if (!looks_ahead()) return w_.out.put(split.c_str());
     w_.out.line("if (ready != wp) {}", split);
     w_.out.line("const float* const next = wp + {} * ({});", p_.k, weights_->row());

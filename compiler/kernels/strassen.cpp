@@ -17,18 +17,6 @@ namespace {
 
 constexpr double kMaxError[] = {0, 3e-6, 1e-5};  // of the layer's largest output, by levels
 
-// Cycles of multiply-adds, and of the weights that stream in beside them.
-double cycles(const Machine& m, double sums, double weight_bytes, double passes) {
-  const double stream = stream_cycles(m, weight_bytes, passes);
-  return std::max(sums, stream) + 0.3 * std::min(sums, stream);
-}
-
-double plain_cycles(const RowProduct& p, const Target& t) {
-  const Machine m = machine_of(t);
-  const auto k = static_cast<double>(p.k), n = static_cast<double>(p.n);
-  return cycles(m, k * panels_cost(t, p.n, p.rows) / m.fma, 4 * k * n, 1);
-}
-
 double strassen_cycles(const RowProduct& p, const Target& t, const StrassenChoice& c) {
   const Machine m = machine_of(t);
   const int side = 1 << c.levels;
@@ -47,7 +35,7 @@ double strassen_cycles(const RowProduct& p, const Target& t, const StrassenChoic
   const double quarters = more * rows * k / lanes * (12 / m.ops + 32 * lanes / m.l2_bytes);
   const double kept = more * rows * n / lanes * 48 / m.ops;
   const double passes = static_cast<double>(c.levels == 1 ? c.groups : c.pieces);
-  return cycles(m, sums, 4 * products * k * n, passes) + quarters + kept;
+  return beside_stream(sums, stream_cycles(m, 4 * products * k * n, passes)) + quarters + kept;
 }
 
 // Bytes that the layer's sums may take: half the second-level cache or what work is cut to, and what the

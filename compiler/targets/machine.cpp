@@ -5,6 +5,7 @@
 // give 48 bytes a cycle.
 #include "targets/machine.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace sinter {
@@ -26,6 +27,10 @@ double stream_cycles(const Machine& m, double weight_bytes, double passes) {
   const bool stays = weight_bytes <= static_cast<double>(m.l2);
   return weight_bytes / (stays && !m.starts_cold ? m.l2_bytes : m.memory_bytes) +
          (passes - 1) * weight_bytes / (stays ? m.l2_bytes : m.again_bytes);
+}
+
+double beside_stream(double sums, double stream) {
+  return std::max(sums, stream) + 0.3 * std::min(sums, stream);
 }
 
 }  // namespace sinter

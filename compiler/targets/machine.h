@@ -27,5 +27,7 @@ Machine machine_of(const Target&);
 
 // Cycles for which a layer's weights stream in, `passes` times.
 double stream_cycles(const Machine&, double weight_bytes, double passes);
+// Cycles of a layer whose sums take `sums` and whose weights stream in beside them in `stream`.
+double beside_stream(double sums, double stream);
 
 }  // namespace sinter

@@ -1,8 +1,7 @@
 // x86-64 in the three levels of its ABI: SSE4.2 (16 registers of 4 floats, no fused multiply-add), AVX2 with
 // FMA (16 of 8) and AVX-512 (32 of 16), the last one with VNNI too, for two kinds of cores, one of them with
 // AMX as well. Weights stream from memory, inputs are broadcast from memory, so that a tile of V vectors
-// times T pixels needs V*T + V
-// (+1) registers.
+// times T pixels needs V*T + V (+1) registers.
 #include "targets/target.h"
 
 namespace sinter {

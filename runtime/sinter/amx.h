@@ -101,29 +101,28 @@ SINTER_INLINE void amx_multiply() {
 }
 }  // namespace detail
 
+// Of rows that are whole blocks and lie side by side, the blocks [first, end).
+SINTER_INLINE void amx_split_blocks(const float* x, uint16_t* to, std::ptrdiff_t first, std::ptrdiff_t end) {
+  for (std::ptrdiff_t b = first; b < end; b++)
+    detail::store_parts(load(x + b * kAmxDepth), load(x + b * kAmxDepth + kLanes), to + b * kAmxBlock,
+                        kAmxDepth);
+}
+
 // `rows` rows of `k` floats, `pitch` floats apart, as rows of blocks side by side at `to`.
 [[gnu::noinline, maybe_unused]] static void amx_split_rows(const float* x, std::ptrdiff_t rows,
                                                            std::ptrdiff_t k, std::ptrdiff_t pitch,
                                                            uint16_t* to) {
   if (k % kAmxDepth == 0 && pitch == k) k *= rows, rows = 1;
   for (std::ptrdiff_t r = 0; r < rows; r++, x += pitch) {
-    std::ptrdiff_t i = 0;
-    for (; i + kAmxDepth <= k; i += kAmxDepth, to += kAmxBlock)
-      detail::store_parts(load(x + i), load(x + i + kLanes), to, kAmxDepth);
-    if (i == k) continue;
-    const std::ptrdiff_t rest = k - i;
+    const std::ptrdiff_t whole = k / kAmxDepth, i = whole * kAmxDepth, rest = k - i;
+    amx_split_blocks(x, to, 0, whole);
+    to += whole * kAmxBlock;
+    if (rest == 0) continue;
     const f32v first = rest < kLanes ? load_n(x + i, rest) : load(x + i);
     const f32v second = rest > kLanes ? load_n(x + i + kLanes, rest - kLanes) : zero();
     detail::store_parts(first, second, to, kAmxDepth);
     to += kAmxBlock;
   }
-}
-
-// Of rows that are whole blocks and lie side by side, the blocks [first, end).
-SINTER_INLINE void amx_split_blocks(const float* x, uint16_t* to, std::ptrdiff_t first, std::ptrdiff_t end) {
-  for (std::ptrdiff_t b = first; b < end; b++)
-    detail::store_parts(load(x + b * kAmxDepth), load(x + b * kAmxDepth + kLanes), to + b * kAmxBlock,
-                        kAmxDepth);
 }
 
 // Of a panel of V vectors of columns, k lines of floats that are `pitch` floats apart, pairs of lines

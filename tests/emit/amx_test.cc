@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "emit/layer.h"
-#include "emit/sheet.h"
+#include "emit/row_products.h"
 #include "ops/row_product.h"
 #include "passes/passes.h"
 #include "plan/plan.h"
@@ -12,18 +12,9 @@
 namespace sinter {
 namespace {
 
-using E = Expr;
 constexpr const char* kTarget = "sapphirerapids-amx";
 
-struct Case {
-  const char* op;
-  Shape x;  // as the node has it
-  int64_t n;
-  bool transposed, bias;
-  int64_t bytes;  // that the parts may take; 0: as many as the target likes
-};
-
-const Case kCases[] = {
+const RowProductCase kCases[] = {
     {"MatMul", {Dim(1), Dim(32)}, 16, false, false, 0},
     {"MatMul", {Dim(5), Dim(7)}, 3, false, false, 0},
     {"MatMul", {Dim(17), Dim(48)}, 33, false, false, 0},            // a row beside a tile, one column
@@ -31,7 +22,7 @@ const Case kCases[] = {
     {"MatMul", {Dim(3), Dim(33), Dim(300)}, 262, false, false, 0},  // 99 rows, tails everywhere
     {"MatMul", {Dim(197), Dim(192)}, 576, false, false, 160000},    // groups of rows, a panel at a time
     {"MatMul", {Dim(300), Dim(64)}, 96, false, false, 0},           // weights first, rows ahead
-    {"MatMul", {Dim(301), Dim(40)}, 72, false, true, 0},            // ... a k that leaves a rest
+    {"MatMul", {Dim(301), Dim(40)}, 72, false, false, 0},           // ... a k that leaves a rest
     {"MatMul", {Dim(700), Dim(17)}, 5, false, false, 0},
     {"Gemm", {Dim(101), Dim(254)}, 1000, true, true, 0},
     {"Gemm", {Dim(80), Dim(512)}, 130, false, true, 300000},
@@ -41,30 +32,10 @@ const Case kCases[] = {
     {"Conv", {Dim(1), Dim(31), Dim(30), Dim(96)}, 24, false, true, 0},
 };
 
-Node* add(Sheet& s, const Case& c, unsigned seed, DType type = DType::kF32) {
-  const int64_t k = c.x.back().value();
-  const bool conv = std::string_view(c.op) == "Conv";
-  const Ints shape = conv ? Ints{c.n, k, 1, 1} : c.transposed ? Ints{c.n, k} : Ints{k, c.n};
-  const Tensor weights = random_constant(DType::kF32, shape, seed);
-  std::vector<Arg> args{floats(c.x), constant(weights.converted(type).converted(DType::kF32))};
-  if (c.bias && std::string_view(c.op) != "MatMul")
-    args.push_back(constant(random_constant(DType::kF32, {c.n}, seed + 1)));
-  AttributeList a;
-  if (conv) a.push_back({"channels_last", int64_t{1}});
-  if (std::string_view(c.op) == "Gemm")
-    a = {{"transB", int64_t{c.transposed}}, {"alpha", 0.5f}, {"beta", -1.5f}};
-  Node* n = s.add(c.op, args, a);
+Node* add(Sheet& s, const RowProductCase& c, unsigned seed, DType type = DType::kF32) {
+  Node* n = add_row_product(s, c, seed, "amx_bytes", type);
   n->attributes.set("amx", kTunedAmx);
-  if (c.bytes > 0) n->attributes.set("amx_bytes", c.bytes);
   return n;
-}
-
-// acc with an operand of the result's shape and one of a row, as fuse_epilogue makes it.
-void add_epilogue(Sheet& s) {
-  const Shape y = s.graph().nodes.back()->outputs[0]->type.shape;
-  const ExprPtr sum = E::call("add", {E::accumulator(DType::kF32), E::input(0, DType::kF32)});
-  s.epilogue(E::call("relu", {E::call("mul", {sum, E::input(1, DType::kF32)})}),
-             {floats(y), floats({y.back()})});
 }
 
 // Within what a float's sums may have: the parts lose nothing.
@@ -73,11 +44,11 @@ void run(const BuildOptions& options, DType type = DType::kF32) {
   GeneratedBatch batch;
   Sheet s;
   unsigned i = 0;
-  for (const Case& c : kCases) {
+  for (const RowProductCase& c : kCases) {
     const Kernel* k = find_kernel(*add(s, c, i, type), t);
     ASSERT_TRUE(k);
     EXPECT_EQ(std::string(k->name), "gemm_amx") << "case " << i;
-    if (i % 2 == 0) add_epilogue(s);
+    if (i % 2 == 0) add_row_epilogue(s);
     ++i;
   }
   if (type != DType::kF32) store_small_weights(s.graph());
@@ -93,7 +64,7 @@ TEST(Amx, HalfWeights) { run({.flags = "-O2"}, DType::kF16); }
 
 TEST(Amx, OnlyWhereAllowedAndFaster) {
   Sheet s;
-  const auto kernel_of = [&](const Case& c, int64_t mark, const char* name) {
+  const auto kernel_of = [&](const RowProductCase& c, int64_t mark, const char* name) {
     Node* n = add(s, c, 1);
     n->attributes.set("amx", mark);
     return std::string(find_kernel(*n, target(name))->name);

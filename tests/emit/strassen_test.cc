@@ -6,23 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "emit/layer.h"
-#include "emit/sheet.h"
+#include "emit/row_products.h"
 #include "passes/passes.h"
 
 namespace sinter {
 namespace {
 
-using E = Expr;
-
-struct Case {
-  const char* op;
-  Shape x;  // as the node has it
-  int64_t n;
-  bool transposed, bias;
-  int64_t bytes;  // that its sums may take; 0: as many as the target likes
-};
-
-const Case kCases[] = {
+const RowProductCase kCases[] = {
     {"MatMul", {Dim(64), Dim(256)}, 320, false, false, 0},
     {"MatMul", {Dim(3), Dim(33), Dim(300)}, 262, false, false, 0},  // 99 rows, tails of lanes
     {"MatMul", {Dim(197), Dim(192)}, 576, false, false, 70000},     // groups of 65 and 66 rows
@@ -33,7 +23,7 @@ const Case kCases[] = {
 };
 
 // Of two levels: rows that leave 0 to 3 over in four parts, tails of lanes, pieces of different sizes.
-const Case kTwice[] = {
+const RowProductCase kTwice[] = {
     {"MatMul", {Dim(64), Dim(256)}, 320, false, false, 0},
     {"MatMul", {Dim(3), Dim(33), Dim(300)}, 260, false, false, 0},  // 99 rows
     {"MatMul", {Dim(197), Dim(192)}, 576, false, false, 50000},
@@ -44,37 +34,19 @@ const Case kTwice[] = {
     {"Conv", {Dim(2), Dim(7), Dim(7), Dim(320)}, 640, false, false, 70000},
 };
 
-Node* add(Sheet& s, const Case& c, unsigned seed) {
-  const int64_t k = c.x.back().value();
-  const bool conv = std::string_view(c.op) == "Conv";
-  const Ints weights = conv ? Ints{c.n, k, 1, 1} : c.transposed ? Ints{c.n, k} : Ints{k, c.n};
-  std::vector<Arg> args{floats(c.x), constant(random_constant(DType::kF32, weights, seed))};
-  if (c.bias) args.push_back(constant(random_constant(DType::kF32, {c.n}, seed + 1)));
-  AttributeList a;
-  if (conv) a.push_back({"channels_last", int64_t{1}});
-  if (std::string_view(c.op) == "Gemm")
-    a = {{"transB", int64_t{c.transposed}}, {"alpha", 0.5f}, {"beta", -1.5f}};
-  Node* n = s.add(c.op, args, a);
+Node* add(Sheet& s, const RowProductCase& c, unsigned seed) {
+  Node* n = add_row_product(s, c, seed, "strassen_bytes");
   n->attributes.set("strassen", kTunedStrassen);
-  if (c.bytes > 0) n->attributes.set("strassen_bytes", c.bytes);
   return n;
 }
 
-// acc with an operand of the result's shape and one of a row, as fuse_epilogue makes it.
-void add_epilogue(Sheet& s) {
-  const Shape y = s.graph().nodes.back()->outputs[0]->type.shape;
-  const ExprPtr sum = E::call("add", {E::accumulator(DType::kF32), E::input(0, DType::kF32)});
-  s.epilogue(E::call("relu", {E::call("mul", {sum, E::input(1, DType::kF32)})}),
-             {floats(y), floats({y.back()})});
-}
-
 template <size_t N>
-void run_cases(const Case (&cases)[N], int levels, const char* name, const BuildOptions& options) {
+void run_cases(const RowProductCase (&cases)[N], int levels, const char* name, const BuildOptions& options) {
   const Target& t = target(name);
   GeneratedBatch batch;
   Sheet s;
   unsigned i = 0;
-  for (const Case& c : cases) {
+  for (const RowProductCase& c : cases) {
     Node* n = add(s, c, i);
     if (levels == 2) n->attributes.set("strassen", kTunedStrassenTwice);
     const Kernel* k = find_kernel(*n, t);
@@ -86,7 +58,7 @@ void run_cases(const Case (&cases)[N], int levels, const char* name, const Build
     }
     ASSERT_TRUE(k);
     EXPECT_EQ(std::string(k->name), "gemm_strassen") << name << ", case " << i;
-    if (i % 2 == 0) add_epilogue(s);
+    if (i % 2 == 0) add_row_epilogue(s);
     ++i;
   }
   s.into(batch, "strassen", {{}}, {1e-4, 3e-4});
@@ -111,7 +83,7 @@ TEST(Strassen, Threads) { run("host", {.threads = 3}); }
 
 // Its error is some times that of the plain sum, and below what a layer may have.
 TEST(Strassen, ErrorIsSmall) {
-  for (const Case& c : kTwice) {
+  for (const RowProductCase& c : kTwice) {
     Sheet s;
     const auto p = row_product(*add(s, c, 5));
     ASSERT_TRUE(p);
@@ -125,14 +97,14 @@ TEST(Strassen, ErrorIsSmall) {
 
 TEST(Strassen, TwoLevelsOnlyWhereFaster) {
   Sheet s;
-  const auto levels = [&](const Case& c, const char* name, int64_t most) {
+  const auto levels = [&](const RowProductCase& c, const char* name, int64_t most) {
     Node* n = add(s, c, 1);
     n->attributes.set("strassen", int64_t{1});
     n->attributes.set("strassen_levels", most);
     const auto choice = choose_strassen(*n, target(name));
     return choice ? choice->levels : 0;
   };
-  Case large = kTwice[2], odd = kTwice[2];
+  RowProductCase large = kTwice[2], odd = kTwice[2];
   large.bytes = odd.bytes = 0;
   odd.n = 574;
   EXPECT_EQ(levels(large, "avx512", 2), 2);
@@ -144,11 +116,11 @@ TEST(Strassen, TwoLevelsOnlyWhereFaster) {
 
 TEST(Strassen, OnlyWhereAllowedAndFaster) {
   Sheet s;
-  const Case plain = kCases[0];
+  const RowProductCase plain = kCases[0];
   const auto kernel_of = [&](Node* n, const char* name) {
     return std::string(find_kernel(*n, target(name))->name);
   };
-  const auto marked = [&](const Case& c, int64_t mark) {
+  const auto marked = [&](const RowProductCase& c, int64_t mark) {
     Node* n = add(s, c, 1);
     n->attributes.set("strassen", mark);
     return n;
@@ -157,11 +129,11 @@ TEST(Strassen, OnlyWhereAllowedAndFaster) {
   EXPECT_EQ(kernel_of(marked(plain, 1), "cortex-a72"), "gemm_strassen");
   EXPECT_EQ(kernel_of(marked(plain, 1), "cortex-a53"), "gemm") << "in order";
   EXPECT_EQ(kernel_of(marked(plain, 0), "avx512"), "gemm");
-  Case odd = plain, narrow = plain, few = plain;
+  RowProductCase odd = plain, narrow = plain, few = plain;
   odd.x = {Dim(64), Dim(255)};
   narrow.n = 16;
   few.x = {Dim(4), Dim(256)};
-  for (const Case& c : {odd, narrow, few}) EXPECT_EQ(kernel_of(marked(c, 1), "avx512"), "gemm");
+  for (const RowProductCase& c : {odd, narrow, few}) EXPECT_EQ(kernel_of(marked(c, 1), "avx512"), "gemm");
 }
 
 // --exact leaves sums as the model has them.
