@@ -24,7 +24,8 @@ namespace {
 // Cycles of one value of k where panels have `v` vectors, the last one what is left.
 double cost_of(const Target& t, const Machine& machine, int64_t vectors, int64_t pixels, int v) {
   const int64_t rows = std::max<int64_t>(pixels, 1), tile = std::min<int64_t>(t.tile(v), rows);
-  const auto tiles = static_cast<double>((rows + tile - 1) / tile);
+  const int64_t count = (rows + tile - 1) / tile;
+  const auto tiles = static_cast<double>(count);
   double cost = 0;
   for (int64_t done = 0; done < vectors; done += v) {
     const double w = static_cast<double>(std::min<int64_t>(v, vectors - done));
