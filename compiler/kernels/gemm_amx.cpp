@@ -19,7 +19,10 @@ namespace {
 
 constexpr int64_t kDepth = 32, kTileRows = 16;
 
-int64_t blocks_of(int64_t k) { return (k + kDepth - 1) / kDepth; }
+constexpr int64_t kSteps = 6;  // of a block's products (amx.h, kAmxSteps)
+
+int64_t ceil_of(int64_t count, int64_t of) { return (count + of - 1) / of; }
+int64_t blocks_of(int64_t k) { return ceil_of(k, kDepth); }
 
 // How the rows are cut: tiles of `tile` rows, groups of `tiles` tiles.
 struct AmxChoice {
@@ -52,11 +55,12 @@ std::optional<AmxChoice> cut_rows(const RowProduct& p, int64_t limit) {
   return c;
 }
 
-// Cycles of the parts' products with all tiles busy: 16 of one row's tile at the clock that they leave, which
-// is a third below the one of vectors (measured on a Xeon 6: 6.2 ns instead of 4.4 with random operands).
+// Cycles of the parts' products: 16 of a tile of 16 rows at the clock that they leave, which is a third below
+// the one of vectors (measured on a Xeon 6: 6.2 ns instead of 4.4 with random operands), and a tenth for
+// operands from the second-level cache. The vectors' work goes beside it, but for some of it.
 double amx_cycles(const RowProduct& p, const Target& t, const AmxChoice& c) {
   const Machine m = machine_of(t);
-  constexpr double kRow = 1.45, kLeastRows = 9, kStore = 6, kSplit = 9;
+  constexpr double kRow = 1.6, kLeastRows = 9, kStore = 6, kSplit = 9, kBeside = 0.3;
   const auto blocks = static_cast<double>(blocks_of(p.k)), rows = static_cast<double>(p.rows);
   const int64_t vectors = (p.n + t.lanes - 1) / t.lanes;
   const auto columns = static_cast<double>(vectors),
@@ -65,7 +69,8 @@ double amx_cycles(const RowProduct& p, const Target& t, const AmxChoice& c) {
   const double finish = rows * columns * kStore;
   const double split =
       blocks * kSplit * (rows + (c.once ? 1.0 : static_cast<double>(c.groups)) * 16 * columns);
-  return beside_stream(sums, stream_cycles(m, 4 * static_cast<double>(p.k * p.n), 1)) + finish + split;
+  return beside_stream(sums, stream_cycles(m, 4 * static_cast<double>(p.k * p.n), 1)) +
+         kBeside * (finish + split);
 }
 
 std::optional<AmxChoice> choose_amx(const Node& n, const Target& t) {
@@ -73,7 +78,7 @@ std::optional<AmxChoice> choose_amx(const Node& n, const Target& t) {
   if (!t.tile_matrices || mark == 0) return std::nullopt;
   const auto p = row_product(n);
   if (!p || (n.epilogue && !has_vector_text(*n.epilogue))) return std::nullopt;
-  const int64_t limit = std::min(machine_of(t).l2 / 2, n.attributes.integer("amx_bytes", INT64_MAX));
+  const int64_t limit = std::min(machine_of(t).l2 * 3 / 4, n.attributes.integer("amx_bytes", INT64_MAX));
   const auto c = cut_rows(*p, limit);
   if (!c || (mark != kTunedAmx && amx_cycles(*p, t, *c) >= plain_cycles(*p, t))) return std::nullopt;
   return c;
@@ -152,28 +157,27 @@ class Writer {
       w_.out.line("std::uint16_t *left_parts = {0}, *next_parts = {0} + {1};", parts, numbers);
     w_.out.line("amx_open({});", c_.tile);
     open_group(groups);
-    if (rows_ahead()) next_rows(groups);
-    split_rows();
-    blocks({"0", ""});
     if (rows_ahead()) {
-      w_.out.put("amx_split_blocks(next, next_parts, next_block, next_blocks);");
-      w_.out.put("std::swap(left_parts, next_parts);");
+      next_rows(groups);
+      w_.out.line("if (group == {}) {}", groups.first, split_rows("rows", "left_parts"));
+    } else {
+      w_.out.put(split_rows("rows", rows_parts_).c_str());
     }
+    blocks({"0", ""});
+    if (rows_ahead()) w_.out.put("std::swap(left_parts, next_parts);");
     w_.out.line("}}");
     w_.out.put("amx_close();");
     w_.close_parts();
   }
 
-  // What of the next group is split beside this one; before the line that splits this one's rows, which are
-  // only the first's.
+  // What of the next group is split beside this one.
   void next_rows(const LayerWriter::Turns& groups) {
-    w_.out.line("const float* const next = {} + (first + rows) * {};", x_, p_.k);
+    w_.out.line("const float* const next_rows = {} + (first + rows) * {};", x_, p_.k);
     w_.out.line(
-        "const std::int64_t next_blocks = group + 1 < {} ? sinter::min_of(std::int64_t{{{}}}, {} - first - "
+        "const std::int64_t all_blocks = group + 1 < {} ? sinter::min_of(std::int64_t{{{}}}, {} - first - "
         "rows) * {} : 0;",
         groups.end.empty() ? std::to_string(c_.groups) : groups.end, c_.rows(), p_.rows, blocks_of(p_.k));
-    w_.out.line("std::int64_t next_block = 0;");
-    w_.out.line("if (group == {}) ", groups.first);
+    w_.out.line("std::int64_t split = 0;  // blocks of the next group's rows whose parts are ready");
   }
 
   // Groups of rows, of each all panels; groups are the parts, or where they are few panels, whose parts split
@@ -186,7 +190,14 @@ class Writer {
     columns_ = w_.scratch_of_part("w_parts", "std::uint16_t", (looks_ahead() ? 2 : 1) * panel_numbers());
     w_.out.line("amx_open({});", c_.tile);
     open_group(by_groups_ ? turns : all);
-    split_rows();
+    if (splits_rows()) {
+      w_.out.line("const std::int64_t at_once = sinter::min_of(std::int64_t{{{}}}, rows);", 2 * c_.tile);
+      w_.out.put(split_rows("at_once", rows_parts_).c_str());
+      w_.out.line("std::int64_t split = at_once * {};  // blocks of rows whose parts are ready",
+                  blocks_of(p_.k));
+    } else {
+      w_.out.put(split_rows("rows", rows_parts_).c_str());
+    }
     blocks(by_groups_ || turns.first == "0" ? LayerWriter::Turns{"0", ""} : turns);
     w_.out.line("}}");
     w_.out.put("amx_close();");
@@ -206,8 +217,9 @@ class Writer {
         c_.rows(), p_.rows);
   }
 
-  void split_rows() {
-    w_.out.line("amx_split_rows({} + first * {}, rows, {}, {}, {});", x_, p_.k, p_.k, p_.k, rows_parts_);
+  std::string split_rows(std::string_view end, std::string_view parts) const {
+    return fmt::format("amx_split_rows<{0}>({1} + first * {2}, {3}, {2}, {2}, {4});", c_.tile, x_, p_.k, end,
+                       parts);
   }
 
   void open_panel() {
@@ -217,8 +229,9 @@ class Writer {
         "[[maybe_unused]] const float* wp) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int kVectors = vectors.value;");
   }
-  // For each panel of `panels` the blocks of a group's rows; each is finished while the next one's products
-  // run.
+
+  // For each panel of `panels` the blocks of a group's rows. What tiles leave the processor time for is
+  // spread over the steps of a block's products: finishing the block before, splitting what comes next.
   void blocks(const LayerWriter::Turns& panels) {
     sums_ = w_.scratch_of_part("sums", "float", 2 * c_.tile * panels_.vectors * w_.target.lanes);
     if (looks_ahead()) {
@@ -227,33 +240,54 @@ class Writer {
     } else {
       w_.out.line("std::uint16_t* const parts = {};", columns_);
     }
-    open_panel();
-    if (!c_.once) split_panel();
     finish_block();
+    open_panel();
+    if (has_odd_panel())
+      w_.out.line("if (kVectors != {} || last.value != kLanes) finish({}, due_end);", panels_.vectors,
+                  whole());
+    if (!c_.once) split_panel();
+    beside();
     w_.out.line("const auto block = [&](auto tiles, std::int64_t i) __attribute__((always_inline)) {{");
-    w_.out.line("const std::uint16_t* const left = {} + i * {};", rows_parts_, pitch_);
+    if (splits_rows())
+      w_.out.line("split_end = sinter::min_of(split + {}, {});", rows_a_block() * blocks_of(p_.k),
+                  rows_ahead() ? "all_blocks" : fmt::format("rows * {}", blocks_of(p_.k)));
     w_.out.put("amx_zero();");
-    w_.out.line(
-        "amx_mac<tiles.value, kVectors>(left, left + {}, {}, parts{}, {}, [&](std::int64_t b) "
-        "__attribute__((always_inline)) {{",
-        c_.tile * pitch_, 2 * pitch_, c_.once ? fmt::format(" + c * {}", pitch_) : "", blocks_of(p_.k));
-    w_.out.line("if (b == 0 && i > 0) finish(i - {});", 2 * c_.tile);
-    if (looks_ahead()) split_beside();
-    if (rows_ahead()) split_rows_beside();
-    w_.out.line("}});");
+    w_.out.line("amx_mac<tiles.value, kVectors, {}>({} + i * {}, parts{}, {}, beside);", c_.tile, rows_parts_,
+                pitch_, c_.once ? fmt::format(" + c * {}", pitch_) : "", blocks_of(p_.k));
+    if (splits_rows()) w_.out.put("split = split_end;");
     w_.out.line("amx_store<tiles.value, kVectors>({}, {});", sums_, c_.tile);
+    w_.out.line("due_c = c, due_first = due = i, due_end = sinter::min_of(i + {}, rows);", 2 * c_.tile);
     w_.out.put("};");
     w_.out.line("std::int64_t i = 0;");
     w_.out.line("for (; i + {} < rows; i += {}) block(Int<2>(), i);", c_.tile, 2 * c_.tile);
     w_.out.line("if (i < rows) block(Int<1>(), i);");
-    w_.out.line("finish(i < rows ? i : i - {});", 2 * c_.tile);
+    if (has_odd_panel())
+      w_.out.line("if (kVectors != {} || last.value != kLanes) finish(vectors, last, due_end);",
+                  panels_.vectors);
     if (looks_ahead()) {
       w_.out.line("amx_split_lines<kVectors>(next, {}, {}, next_parts, line, lines);", p_.k, weights_->row());
       w_.out.line("if (lines > 0) ready = next, std::swap(parts, next_parts);");
     }
     w_.out.put("};");
     weights_->emit("", panels);
+    if (panels_.full > 0) w_.out.line("finish({}, due_end);", whole());
   }
+  // The work beside a step of a block's products.
+  void beside() {
+    if (splits_rows()) w_.out.put("std::int64_t split_end = 0;  // of the blocks of rows to split next");
+    w_.out.line(
+        "const auto beside = [&]([[maybe_unused]] std::int64_t b, int step) __attribute__((always_inline)) "
+        "{{");
+    // Long epilogues go faster two rows at a time.
+    const int64_t rows = ceil_of(2 * c_.tile, kSteps * blocks_of(p_.k));
+    w_.out.line("{}finish(vectors, last, {});", rows > 1 ? "" : "if (step % 2 == 0) ", rows > 1 ? rows : 2);
+    if (looks_ahead()) split_lines();
+    if (splits_rows()) split_blocks();
+    w_.out.put("};");
+  }
+  bool has_odd_panel() const { return panels_.rest > 0; }
+  // A panel that is not odd, for finish.
+  std::string whole() const { return fmt::format("Int<{}>(), Int<kLanes>()", panels_.vectors); }
 
   // The text that splits a panel's weights; lines that it needs are written first.
   std::string whole_panel(const std::string& to) {
@@ -263,61 +297,72 @@ class Writer {
   // Whether whole panels are split while the products of those before them run.
   bool looks_ahead() const { return !c_.once && panels_.full > 1 && weights_->in_place(); }
   int64_t panel_numbers() const { return panels_.vectors * w_.target.lanes * pitch_; }
-  // Lines of the next panel for a block of this one, so that as many blocks as a group has do for all.
-  int64_t lines_beside() const {
-    const int64_t pairs = std::max<int64_t>(1, std::min(c_.rows(), p_.rows) / (2 * c_.tile));
-    return (16 + pairs - 1) / pairs;
-  }
   void split_panel() {
     const std::string split = whole_panel("parts");
     if (!looks_ahead()) return w_.out.put(split.c_str());
     w_.out.line("if (ready != wp) {}", split);
     w_.out.line("const float* const next = wp + {} * ({});", p_.k, weights_->row());
+    const bool last_alike = panels_.rest == panels_.vectors && weights_->row() != "kRow";
     w_.out.line("const std::int64_t lines = c + {} <= {} ? {} : 0;", 2 * panels_.vectors * w_.target.lanes,
-                panels_.full * panels_.vectors * w_.target.lanes, 16 * blocks_of(p_.k));
+                (panels_.full + (last_alike ? 1 : 0)) * panels_.vectors * w_.target.lanes,
+                16 * blocks_of(p_.k));
     w_.out.line("std::int64_t line = 0;  // of the next panel");
   }
-  void split_beside() {
+  void split_lines() {
     w_.include("sinter/dims.h");
-    w_.out.line("const std::int64_t end = sinter::min_of(line + {}, lines);", lines_beside());
+    // In every other step where these are enough: lines of panels to come are asked for at the same pace.
+    const int64_t blocks = ceil_of(std::min(c_.rows(), p_.rows), 2 * c_.tile);
+    const bool odd = blocks * kSteps >= 32;
+    w_.out.line("const std::int64_t end = sinter::min_of(line + {}, lines);",
+                odd ? "step % 2" : std::to_string(ceil_of(16, kSteps * blocks)));
     w_.out.line("amx_split_lines<kVectors>(next, {0}, {1}, next_parts, line, end{2});", p_.k, weights_->row(),
-                lines_beside() > 6 ? "" : fmt::format(", {} * ({})", p_.k, weights_->row()));
+                blocks < 3 ? "" : fmt::format(", {} * ({})", p_.k, weights_->row()));
     w_.out.line("line = end;");
   }
 
   // Whether the next group's rows are split while the products of this one's run.
-  bool rows_ahead() const { return c_.once && c_.groups > 1 && p_.k % kDepth == 0; }
-  void split_rows_beside() {
-    const int64_t steps = c_.tiles / 2 * panel_count(panels_);
-    w_.out.line("const std::int64_t end = sinter::min_of(next_block + {}, next_blocks);",
-                (c_.rows() + steps - 1) / steps);
-    w_.out.line("amx_split_blocks(next, next_parts, next_block, end);");
-    w_.out.line("next_block = end;");
+  bool rows_ahead() const { return c_.once && c_.groups > 1; }
+  // Rows are split beside products: the next group's, or of this group those of the next block.
+  bool splits_rows() const { return rows_ahead() || (!c_.once && c_.tiles > 2); }
+  int64_t rows_a_block() const {
+    return rows_ahead() ? ceil_of(c_.rows(), c_.tiles / 2 * panel_count(panels_)) : 2 * c_.tile;
+  }
+  void split_blocks() {
+    w_.out.line("const std::int64_t block = split + (b * {} + step) * {};", kSteps,
+                ceil_of(rows_a_block(), kSteps));
+    w_.out.line("amx_split_blocks<{}>({}, block, sinter::min_of(block + {}, split_end), {}, {}, {});",
+                c_.tile, rows_ahead() ? "next_rows" : fmt::format("{} + first * {}", x_, p_.k),
+                ceil_of(rows_a_block(), kSteps), p_.k, p_.k, rows_ahead() ? "next_parts" : rows_parts_);
   }
 
   void finish_block() {
-    w_.out.line("const auto finish = [&](std::int64_t i) {{");
-    w_.out.line("const std::int64_t count = sinter::min_of(std::int64_t{{{}}}, rows - i);", 2 * c_.tile);
-    w_.out.line("for (std::int64_t t = 0; t < count; ++t) {{");
+    w_.out.line(
+        "// rows of the columns from due_c whose sums wait to be finished, the first of them due_first's");
+    w_.out.put("std::int64_t due_c = 0, due_first = 0, due = 0, due_end = 0;");
+    w_.out.line(
+        "const auto finish = [&](auto vectors, [[maybe_unused]] auto last, std::int64_t most) "
+        "__attribute__((always_inline)) {{");
+    w_.out.put("const std::int64_t end = sinter::min_of(due + most, due_end);");
+    w_.out.line("for (; due < end; ++due) {{");
     w_.out.line("SINTER_UNROLL");
-    w_.out.line("for (int o = 0; o < kVectors; ++o) {{");
-    w_.out.line("const int lanes = o == kVectors - 1 ? last.value : kLanes;");
-    store_vector(fmt::format("load({} + (t * kVectors + o) * kLanes)", sums_));
+    w_.out.line("for (int o = 0; o < vectors.value; ++o) {{");
+    w_.out.line("const int lanes = o == vectors.value - 1 ? last.value : kLanes;");
+    store_vector(fmt::format("load({} + ((due - due_first) * vectors.value + o) * kLanes)", sums_));
     w_.out.line("}}");
     w_.out.line("}}");
     w_.out.put("};");
   }
 
   void store_vector(const std::string& sum) {
-    const std::string column = "c + o * kLanes",
+    const std::string column = "due_c + o * kLanes",
                       with_bias =
                           bias_.empty() ? sum : fmt::format("add({}, load({} + {}))", sum, bias_, column);
     std::vector<std::string> index(n_.outputs[0]->type.shape.size(), "0");
-    index[index.size() - 2] = "first + i + t";
+    index[index.size() - 2] = "first + due";
     index[index.size() - 1] = column;
     const std::string value = epilogue_.vector(with_bias, index, "lanes", w_.out);
-    w_.out.line("store_lanes({} + (first + i + t) * {} + {}, {}, lanes);", y_, w_.dim(output_pitch(n_)),
-                column, value);
+    w_.out.line("store_lanes({} + (first + due) * {} + {}, {}, lanes);", y_, w_.dim(output_pitch(n_)), column,
+                value);
   }
 
   LayerWriter& w_;

@@ -6,7 +6,7 @@
 namespace sinter {
 
 int64_t arena_limit(const Plan& plan) {
-  constexpr int64_t kTileMatrices = 1 << 20;
+  constexpr int64_t kTileMatrices = 3 << 19;
   int64_t threads = 0, tiles = 0;
   for (const Layer& l : plan.layers) {
     int64_t sum = 0;

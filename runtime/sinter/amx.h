@@ -11,9 +11,10 @@
 // bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019). Differences: an
 // infinity becomes NaN, and of products below 1e-30 the low parts may be lost (tiles take denormals for 0).
 //
-// Operands are cut into blocks of 32 values of k. In a row of the left one a block is [3 parts][32]; 16
-// columns of the right one are [3 parts][16 lines][16 columns][2]. Values i and i + 16 of a block form a
-// pair, in both. Behind k's end a block has zeros.
+// Operands are cut into blocks of 32 values of k. T rows of the left one, which a tile takes, are
+// [blocks][3 parts][T][32]; 16 columns of the right one are [3 parts][16 lines][16 columns][2]. Values i and
+// i + 16 of a block form a pair, in both. Behind k's end a block has zeros. A tile lies in one piece: with
+// rows a block's pitch apart, those that come from the second-level cache took a tenth longer.
 //
 // A sum of R x 16 columns x V (R, V: 1 or 2) tiles is in the registers tmm0 to tmm3; the left operand passes
 // through tmm4 and tmm5, the right one through tmm6 and tmm7. (Intel, Software Developer's Manual, volume 1,
@@ -80,14 +81,15 @@ SINTER_INLINE void store_parts(f32v first, f32v second, uint16_t* to, std::ptrdi
   }
 }
 
+constexpr std::ptrdiff_t kLine = 64;  // bytes of a tile's row
 template <int R>
-SINTER_INLINE void amx_left(const uint16_t* a, const uint16_t* below, std::ptrdiff_t pitch) {
-  __asm__ volatile("tileloadd (%0,%1,1), %%tmm4" : : "r"(a), "r"(pitch) : "memory");
-  if constexpr (R > 1) __asm__ volatile("tileloadd (%0,%1,1), %%tmm5" : : "r"(below), "r"(pitch) : "memory");
+SINTER_INLINE void amx_left(const uint16_t* a, std::ptrdiff_t below) {
+  __asm__ volatile("tileloadd (%0,%1,1), %%tmm4" : : "r"(a), "r"(kLine) : "memory");
+  if constexpr (R > 1)
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm5" : : "r"(a + below), "r"(kLine) : "memory");
 }
 template <int V>
 SINTER_INLINE void amx_right(const uint16_t* w) {
-  constexpr std::ptrdiff_t kLine = 64;
   __asm__ volatile("tileloadd (%0,%1,1), %%tmm6" : : "r"(w), "r"(kLine) : "memory");
   if constexpr (V > 1)
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm7" : : "r"(w + kAmxTile), "r"(kLine) : "memory");
@@ -101,28 +103,29 @@ SINTER_INLINE void amx_multiply() {
 }
 }  // namespace detail
 
-// Of rows that are whole blocks and lie side by side, the blocks [first, end).
-SINTER_INLINE void amx_split_blocks(const float* x, uint16_t* to, std::ptrdiff_t first, std::ptrdiff_t end) {
-  for (std::ptrdiff_t b = first; b < end; b++)
-    detail::store_parts(load(x + b * kAmxDepth), load(x + b * kAmxDepth + kLanes), to + b * kAmxBlock,
-                        kAmxDepth);
+// Rows of `k` floats, `pitch` floats apart from x on, become tiles of T rows at `to`, whose first one begins
+// with the row 0: their blocks [first, end), counted along the rows.
+template <int T>
+SINTER_INLINE void amx_split_blocks(const float* x, std::ptrdiff_t first, std::ptrdiff_t end,
+                                    std::ptrdiff_t k, std::ptrdiff_t pitch, uint16_t* to) {
+  const std::ptrdiff_t blocks = amx_blocks(k);
+  for (std::ptrdiff_t i = first; i < end; i++) {
+    const std::ptrdiff_t r = i / blocks, b = i % blocks, rest = k - b * kAmxDepth;
+    const float* const from = x + r * pitch + b * kAmxDepth;
+    uint16_t* const line = to + (r / T * blocks + b) * (T * kAmxBlock) + r % T * kAmxDepth;
+    const f32v low = rest < kLanes ? load_n(from, rest) : load(from);
+    const f32v high = rest >= kAmxDepth ? load(from + kLanes)
+                      : rest > kLanes   ? load_n(from + kLanes, rest - kLanes)
+                                        : zero();
+    detail::store_parts(low, high, line, T * kAmxDepth);
+  }
 }
-
-// `rows` rows of `k` floats, `pitch` floats apart, as rows of blocks side by side at `to`.
+// ... all blocks of the first `rows` rows.
+template <int T>
 [[gnu::noinline, maybe_unused]] static void amx_split_rows(const float* x, std::ptrdiff_t rows,
                                                            std::ptrdiff_t k, std::ptrdiff_t pitch,
                                                            uint16_t* to) {
-  if (k % kAmxDepth == 0 && pitch == k) k *= rows, rows = 1;
-  for (std::ptrdiff_t r = 0; r < rows; r++, x += pitch) {
-    const std::ptrdiff_t whole = k / kAmxDepth, i = whole * kAmxDepth, rest = k - i;
-    amx_split_blocks(x, to, 0, whole);
-    to += whole * kAmxBlock;
-    if (rest == 0) continue;
-    const f32v first = rest < kLanes ? load_n(x + i, rest) : load(x + i);
-    const f32v second = rest > kLanes ? load_n(x + i + kLanes, rest - kLanes) : zero();
-    detail::store_parts(first, second, to, kAmxDepth);
-    to += kAmxBlock;
-  }
+  amx_split_blocks<T>(x, 0, rows * amx_blocks(k), k, pitch, to);
 }
 
 // Of a panel of V vectors of columns, k lines of floats that are `pitch` floats apart, pairs of lines
@@ -155,39 +158,39 @@ SINTER_INLINE void amx_zero() {
   __asm__ volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3" : :);
 }
 
-// Adds the products of R tiles of rows with V vectors of columns, over `blocks` blocks. The rows begin at a
-// and `below` and are `pitch` bytes apart; w: the columns' blocks, as amx_split_panel leaves them.
+// Adds the products of R tiles of T rows, as amx_split_rows leaves them at a, with V vectors of columns, as
+// amx_split_panel leaves them at w, over `blocks` blocks.
 //
-// The tiles take some 400 cycles for a block of 2 x 2, in which the processor issues next to nothing:
-// beside(b), behind the block b, is work for that time.
-template <int R, int V, class Beside>
-SINTER_INLINE void amx_mac(const uint16_t* a, const uint16_t* below, std::ptrdiff_t pitch, const uint16_t* w,
-                           std::ptrdiff_t blocks, const Beside& beside) {
+// beside(b, step), 0 <= step < 6, is work for the time that the tiles take for the products before it, some
+// 64 cycles. The processor runs only few tile instructions ahead, so that work in one piece behind a block's
+// 24 products stops them (by half with 150 cycles of it), but costs nothing where it lies between them.
+constexpr int kAmxSteps = 6;
+template <int R, int V, int T, class Beside>
+SINTER_INLINE void amx_mac(const uint16_t* a, const uint16_t* w, std::ptrdiff_t blocks,
+                           const Beside& beside) {
   constexpr std::ptrdiff_t kPart = V * kAmxTile;
-  for (std::ptrdiff_t b = 0; b < blocks; b++, a += kAmxBlock, below += kAmxBlock, w += 3 * kPart) {
-    // The small products first; each step replaces one operand only.
-    detail::amx_left<R>(a, below, pitch);
-    detail::amx_right<V>(w + 2 * kPart);
-    detail::amx_multiply<R, V>();  // high low
-    detail::amx_right<V>(w + kPart);
-    detail::amx_multiply<R, V>();  // high middle
-    detail::amx_left<R>(a + kAmxDepth, below + kAmxDepth, pitch);
-    detail::amx_multiply<R, V>();  // middle middle
-    detail::amx_right<V>(w);
-    detail::amx_multiply<R, V>();  // middle high
-    detail::amx_left<R>(a + 2 * kAmxDepth, below + 2 * kAmxDepth, pitch);
-    detail::amx_multiply<R, V>();  // low high
-    detail::amx_left<R>(a, below, pitch);
-    detail::amx_multiply<R, V>();  // high high
-    beside(b);
-  }
+  constexpr std::ptrdiff_t kLeft = T * kAmxDepth;
+  const std::ptrdiff_t below = blocks * 3 * kLeft;
+  // Each step replaces one operand: the parts' products low high, middle high, middle middle, high middle,
+  // high low, high high. (One loop, so that the work beside it is in the program once.)
+  for (std::ptrdiff_t b = 0; b < blocks; b++, a += 3 * kLeft, w += 3 * kPart)
+    for (int step = 0; step < kAmxSteps; step++) {
+      if (step == 0) detail::amx_left<R>(a + 2 * kLeft, below);
+      if (step == 1) detail::amx_left<R>(a + kLeft, below);
+      if (step == 3) detail::amx_left<R>(a, below);
+      if (step == 0 || step == 5) detail::amx_right<V>(w);
+      if (step == 2) detail::amx_right<V>(w + kPart);
+      if (step == 4) detail::amx_right<V>(w + 2 * kPart);
+      detail::amx_multiply<R, V>();
+      beside(b, step);
+    }
 }
 
 // Stores the sums as rows of V vectors side by side: the first tile's `rows` rows (as the tiles have), then
 // the second one's.
 template <int R, int V>
 SINTER_INLINE void amx_store(float* to, int rows) {
-  constexpr std::ptrdiff_t kPitch = V * 64;
+  constexpr std::ptrdiff_t kPitch = V * detail::kLine;
   __asm__ volatile("tilestored %%tmm0, (%0,%1,1)" : : "r"(to), "r"(kPitch) : "memory");
   if constexpr (V > 1)
     __asm__ volatile("tilestored %%tmm1, (%0,%1,1)" : : "r"(to + kLanes), "r"(kPitch) : "memory");
