@@ -119,9 +119,11 @@ std::string LayerWriter::weights(const std::string& name, const std::vector<floa
   return weights(name, "float", data.data(), data.size() * sizeof(float), comment);
 }
 
-int64_t in_lines(int64_t count) { return (count + 63) / 64 * 64; }
+int64_t apart(int64_t bytes) { return (bytes + 63) / 64 * 64 + (2 << 10); }
 
-std::string LayerWriter::scratch(const std::string& name, const std::string& type, int64_t count) {
+namespace {
+
+int64_t bytes_of(const std::string& type) {
   static const std::map<std::string, int64_t> kBytes = {{"float", 4},
                                                         {"std::int32_t", 4},
                                                         {"std::uint32_t", 4},
@@ -140,8 +142,14 @@ std::string LayerWriter::scratch(const std::string& name, const std::string& typ
                                                         {"unsigned char", 1}};
   const auto found = kBytes.find(type);
   SINTER_CHECK(found != kBytes.end(), "scratch of an unknown type");
+  return found->second;
+}
+
+}  // namespace
+
+std::string LayerWriter::scratch(const std::string& name, const std::string& type, int64_t count) {
   const int64_t parts = node.attributes.integer("strip_parts", 1);
-  const int64_t bytes = count * found->second, each = parts > 1 ? in_lines(bytes) : bytes;
+  const int64_t bytes = count * bytes_of(type), each = parts > 1 ? apart(bytes) : bytes;
   return add({.kind = Parameter::Kind::kScratch,
               .type = type + "*",
               .name = name,
@@ -154,7 +162,7 @@ std::string LayerWriter::scratch(const std::string& name, const std::string& typ
 std::string LayerWriter::scratch_of_part(const std::string& name, const std::string& type, int64_t count) {
   const bool parts = std::count(parts_.begin(), parts_.end(), true) > 0;
   if (!parts) return scratch(name, type, count);
-  const int64_t each = in_lines(count);
+  const int64_t each = apart(count * bytes_of(type)) / bytes_of(type);
   const std::string all = scratch(name, type, each * threads);
   Parameter& p = layer_.parameters.back();
   p.more_parts = p.bytes - p.bytes / threads;

@@ -143,8 +143,10 @@ struct Kernel {
   // Whether it reads its picture in parts where the node has that attribute (picture_parts of ops/window.h).
   bool reads_parts = false;
 };
-// Bytes, or elements, up to the next multiple of 64, so that no two parts write to one line of the cache.
-int64_t in_lines(int64_t count);
+// Bytes from one part's memory to the next one's: whole lines of the cache, and 2 KB that none uses, because
+// processors fetch so much ahead of what a thread reads, which would take lines from the thread that writes
+// there.
+int64_t apart(int64_t bytes);
 // The channels from one output pixel to the next of a channels-last node: all of the output's, or `pitch`.
 Dim output_pitch(const Node&);
 // The first row that accepts the node; null where none does (the node is refused).

@@ -276,7 +276,8 @@ class Writer {
   void beside() {
     if (splits_rows()) w_.out.put("std::int64_t split_end = 0;  // of the blocks of rows to split next");
     w_.out.line(
-        "const auto beside = [&]([[maybe_unused]] std::int64_t b, int step) __attribute__((always_inline)) "
+        "const auto beside = [&]([[maybe_unused]] std::int64_t b, [[maybe_unused]] int step) "
+        "__attribute__((always_inline)) "
         "{{");
     // Long epilogues go faster two rows at a time.
     const int64_t rows = ceil_of(2 * c_.tile, kSteps * blocks_of(p_.k));
@@ -306,15 +307,17 @@ class Writer {
     w_.out.line("const std::int64_t lines = c + {} <= {} ? {} : 0;", 2 * panels_.vectors * w_.target.lanes,
                 (panels_.full + (last_alike ? 1 : 0)) * panels_.vectors * w_.target.lanes,
                 16 * blocks_of(p_.k));
-    w_.out.line("std::int64_t line = 0;  // of the next panel");
+    w_.out.put("std::int64_t line = 0;  // of the next panel");
   }
   void split_lines() {
     w_.include("sinter/dims.h");
-    // In every other step where these are enough: lines of panels to come are asked for at the same pace.
     const int64_t blocks = ceil_of(std::min(c_.rows(), p_.rows), 2 * c_.tile);
-    const bool odd = blocks * kSteps >= 32;
-    w_.out.line("const std::int64_t end = sinter::min_of(line + {}, lines);",
-                odd ? "step % 2" : std::to_string(ceil_of(16, kSteps * blocks)));
+    // Evenly, as lines of panels to come are asked for at the same pace, and each time in the same steps.
+    const int64_t lines = ceil_of(16, blocks);
+    int64_t digits = 0;  // of step 0 the last
+    for (int64_t i = kSteps; i-- > 0;) digits = digits * 16 + (i + 1) * lines / kSteps - i * lines / kSteps;
+    w_.out.line("const std::int64_t end = sinter::min_of(line + (0x{:06x} >> 4 * step & 15), lines);",
+                digits);
     w_.out.line("amx_split_lines<kVectors>(next, {0}, {1}, next_parts, line, end{2});", p_.k, weights_->row(),
                 blocks < 3 ? "" : fmt::format(", {} * ({})", p_.k, weights_->row()));
     w_.out.line("line = end;");

@@ -110,7 +110,7 @@ void mark(const std::vector<Node*>& group, int64_t number, int64_t rows, int thr
     } else {
       a.set("strip_out", int64_t{1});
       const int64_t bytes = counts[i] * row_bytes(*group[i]->outputs[0]);
-      a.set("strip_bytes", threads > 1 ? in_lines(bytes) : bytes);
+      a.set("strip_bytes", threads > 1 ? apart(bytes) : bytes);
     }
   }
 }
