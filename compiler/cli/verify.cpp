@@ -8,7 +8,8 @@
 // tensor); a model that computes in 16-bit floats, which round after every operation in its meaning and once
 // a layer in the built one, has at least 0.02 (float16) or 0.1 (bfloat16) as rtol and atol. NaN equals NaN;
 // infinities and integers are exact, but for 8-bit ones, which may differ by one: sums in another order round
-// to another side.
+// to another side. The least tolerance of floats is the smallest normal one: what is below has no digits to
+// compare, and tile matrices take it for zero.
 //
 // The greatest of nearly equal numbers, or which of them pass a threshold, is decided by their rounding, and
 // all that follows differs with it. Where the built model's integers are just what its own inputs to that
@@ -18,6 +19,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <random>
@@ -64,6 +66,7 @@ Difference compare(const Tensor& got, const Tensor& want, const Options& o) {
     d.shape = fmt::format("{} instead of {}", type_text(got), type_text(want));
     return d;
   }
+  const double least = want.dtype() == DType::kF64 ? 0.0 : double{std::numeric_limits<float>::min()};
   double largest = 0;
   for (int64_t i = 0; i < want.size(); ++i)
     if (const double w = std::abs(want.real(i)); std::isfinite(w)) largest = std::max(largest, w);
@@ -78,7 +81,7 @@ Difference compare(const Tensor& got, const Tensor& want, const Options& o) {
                   ? std::abs(g - w) / std::max(1.0, tolerance)
                   : HUGE_VAL;
     else if (g != w)
-      ratio = std::abs(g - w) / tolerance;
+      ratio = std::abs(g - w) / std::max(tolerance, least);
     if (ratio > 1) ++d.count;
     if (ratio > d.ratio) d.ratio = ratio, d.at = i, d.got = g, d.want = w;
   }
