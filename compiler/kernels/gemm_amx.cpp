@@ -328,7 +328,7 @@ class Writer {
   // Rows are split beside products: the next group's, or of this group those of the next block.
   bool splits_rows() const { return rows_ahead() || (!c_.once && c_.tiles > 2); }
   int64_t rows_a_block() const {
-    return rows_ahead() ? ceil_of(c_.rows(), c_.tiles / 2 * panel_count(panels_)) : 2 * c_.tile;
+    return rows_ahead() ? ceil_of(c_.rows(), ceil_of(c_.tiles, 2) * panel_count(panels_)) : 2 * c_.tile;
   }
   void split_blocks() {
     w_.out.line("const std::int64_t block = split + (b * {} + step) * {};", kSteps,

@@ -60,6 +60,7 @@ TEST(Amx, Gcc) { run({.flags = "-O2"}); }
 TEST(Amx, Clang) { run({.clang = true}); }
 TEST(Amx, Sanitizers) { run({.sanitize = true}); }
 TEST(Amx, Threads) { run({.threads = 3}); }
+TEST(Amx, ThreadsOfATileEach) { run({.threads = 64}); }
 TEST(Amx, HalfWeights) { run({.flags = "-O2"}, DType::kF16); }
 
 TEST(Amx, OnlyWhereAllowedAndFaster) {
