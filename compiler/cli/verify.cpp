@@ -75,13 +75,13 @@ Difference compare(const Tensor& got, const Tensor& want, const Options& o) {
     double ratio = 0;
     if (std::isnan(g) || std::isnan(w) || std::isinf(g) || std::isinf(w))
       ratio = g == w || (std::isnan(g) && std::isnan(w)) ? 0 : HUGE_VAL;
-    else if (const double tolerance = o.rtol * std::abs(w) + o.atol * largest;
+    else if (const double tolerance = std::max(least, o.rtol * std::abs(w) + o.atol * largest);
              g != w && !is_float(want.dtype()))  // bytes are often quantised: a step at least
       ratio = size_of(want.dtype()) == 1 && want.dtype() != DType::kBool
                   ? std::abs(g - w) / std::max(1.0, tolerance)
                   : HUGE_VAL;
     else if (g != w)
-      ratio = std::abs(g - w) / std::max(tolerance, least);
+      ratio = std::abs(g - w) / tolerance;
     if (ratio > 1) ++d.count;
     if (ratio > d.ratio) d.ratio = ratio, d.at = i, d.got = g, d.want = w;
   }

@@ -12,17 +12,16 @@
 #include "kernels/panel_weights.h"
 #include "ops/op.h"
 #include "ops/row_product.h"
+#include "sinter/dims.h"
 #include "targets/machine.h"
 
 namespace sinter {
 namespace {
 
 constexpr int64_t kDepth = 32, kTileRows = 16;
-
 constexpr int64_t kSteps = 6;  // of a block's products (amx.h, kAmxSteps)
 
-int64_t ceil_of(int64_t count, int64_t of) { return (count + of - 1) / of; }
-int64_t blocks_of(int64_t k) { return ceil_of(k, kDepth); }
+int64_t blocks_of(int64_t k) { return ceil_div(k, kDepth); }
 
 // How the rows are cut: tiles of `tile` rows, groups of `tiles` tiles.
 struct AmxChoice {
@@ -39,8 +38,8 @@ std::optional<AmxChoice> cut_rows(const RowProduct& p, int64_t limit) {
   constexpr int64_t kStays = 256 << 10;  // bytes of weights' parts that are near enough to be read again
   constexpr int64_t kMany = 40;          // tiles, beside whose rows the weights are few
   AmxChoice c{};
-  const int64_t count = (p.rows + kTileRows - 1) / kTileRows, columns = round_up(p.n, 32);
-  c.tile = (p.rows + count - 1) / count;
+  const int64_t count = ceil_div(p.rows, kTileRows), columns = round_up(p.n, 32);
+  c.tile = ceil_div(p.rows, count);
   const auto fits = [&](int64_t width, int64_t tiles) {
     return (width + tiles * c.tile) * row_bytes(p) <= limit;
   };
@@ -48,10 +47,10 @@ std::optional<AmxChoice> cut_rows(const RowProduct& p, int64_t limit) {
   int64_t most = c.once ? 4 : count;
   while (most > 1 && !fits(c.once ? columns : 64, most)) --most;
   if (most < 2 && count > 1) return std::nullopt;
-  c.groups = (count + most - 1) / most;
-  c.tiles = (count + c.groups - 1) / c.groups;
+  c.groups = ceil_div(count, most);
+  c.tiles = ceil_div(count, c.groups);
   if (c.groups > 1) c.tiles += c.tiles % 2;
-  c.groups = (count + c.tiles - 1) / c.tiles;
+  c.groups = ceil_div(count, c.tiles);
   return c;
 }
 
@@ -62,7 +61,7 @@ double amx_cycles(const RowProduct& p, const Target& t, const AmxChoice& c) {
   const Machine m = machine_of(t);
   constexpr double kRow = 1.6, kLeastRows = 9, kStore = 6, kSplit = 9, kBeside = 0.3;
   const auto blocks = static_cast<double>(blocks_of(p.k)), rows = static_cast<double>(p.rows);
-  const int64_t vectors = (p.n + t.lanes - 1) / t.lanes;
+  const int64_t vectors = ceil_div(p.n, t.lanes);
   const auto columns = static_cast<double>(vectors),
              tiles = static_cast<double>(c.groups * c.tiles) * columns;
   const double sums = tiles * blocks * 6 * kRow * std::max(kLeastRows, static_cast<double>(c.tile));
@@ -129,13 +128,13 @@ class Writer {
     if (!by_groups_ || c_.groups > 4 * w_.threads) return;
     c_.groups = round_up(c_.groups, w_.threads);
     // Smaller tiles where one of a thread's would be nearly empty.
-    const int64_t most = (count + c_.groups - 1) / c_.groups;
+    const int64_t most = ceil_div(count, c_.groups);
     c_.tile = kTileRows;
     for (int64_t tiles = most; tiles <= most + 1; ++tiles) {
-      const int64_t rows = (p_.rows + tiles * c_.groups - 1) / (tiles * c_.groups);
+      const int64_t rows = ceil_div(p_.rows, tiles * c_.groups);
       if (tiles == most || tiles * rows < c_.rows()) c_.tile = rows, c_.tiles = tiles;
     }
-    c_.groups = (p_.rows + c_.rows() - 1) / c_.rows();
+    c_.groups = ceil_div(p_.rows, c_.rows());
   }
 
   // All weights, then groups of rows, which are the parts.
@@ -242,9 +241,10 @@ class Writer {
     }
     finish_block();
     open_panel();
-    if (has_odd_panel())
-      w_.out.line("if (kVectors != {} || last.value != kLanes) finish({}, due_end);", panels_.vectors,
-                  whole());
+    if (has_odd_panel()) {
+      w_.out.line("constexpr bool kOdd = kVectors != {} || last.value != kLanes;", panels_.vectors);
+      w_.out.line("if constexpr (kOdd) finish({}, due_end);", whole());
+    }
     if (!c_.once) split_panel();
     beside();
     w_.out.line("const auto block = [&](auto tiles, std::int64_t i) __attribute__((always_inline)) {{");
@@ -261,9 +261,7 @@ class Writer {
     w_.out.line("std::int64_t i = 0;");
     w_.out.line("for (; i + {} < rows; i += {}) block(Int<2>(), i);", c_.tile, 2 * c_.tile);
     w_.out.line("if (i < rows) block(Int<1>(), i);");
-    if (has_odd_panel())
-      w_.out.line("if (kVectors != {} || last.value != kLanes) finish(vectors, last, due_end);",
-                  panels_.vectors);
+    if (has_odd_panel()) w_.out.put("if constexpr (kOdd) finish(vectors, last, due_end);");
     if (looks_ahead()) {
       w_.out.line("amx_split_lines<kVectors>(next, {}, {}, next_parts, line, lines);", p_.k, weights_->row());
       w_.out.line("if (lines > 0) ready = next, std::swap(parts, next_parts);");
@@ -277,10 +275,9 @@ class Writer {
     if (splits_rows()) w_.out.put("std::int64_t split_end = 0;  // of the blocks of rows to split next");
     w_.out.line(
         "const auto beside = [&]([[maybe_unused]] std::int64_t b, [[maybe_unused]] int step) "
-        "__attribute__((always_inline)) "
-        "{{");
+        "__attribute__((always_inline)) {{");
     // Long epilogues go faster two rows at a time.
-    const int64_t rows = ceil_of(2 * c_.tile, kSteps * blocks_of(p_.k));
+    const int64_t rows = ceil_div(2 * c_.tile, kSteps * blocks_of(p_.k));
     w_.out.line("{}finish(vectors, last, {});", rows > 1 ? "" : "if (step % 2 == 0) ", rows > 1 ? rows : 2);
     if (looks_ahead()) split_lines();
     if (splits_rows()) split_blocks();
@@ -310,32 +307,32 @@ class Writer {
     w_.out.put("std::int64_t line = 0;  // of the next panel");
   }
   void split_lines() {
-    w_.include("sinter/dims.h");
-    const int64_t blocks = ceil_of(std::min(c_.rows(), p_.rows), 2 * c_.tile);
     // Evenly, as lines of panels to come are asked for at the same pace, and each time in the same steps.
-    const int64_t lines = ceil_of(16, blocks);
+    const int64_t lines = ceil_div(16, blocks_a_group());
     int64_t digits = 0;  // of step 0 the last
     for (int64_t i = kSteps; i-- > 0;) digits = digits * 16 + (i + 1) * lines / kSteps - i * lines / kSteps;
     w_.out.line("const std::int64_t end = sinter::min_of(line + (0x{:06x} >> 4 * step & 15), lines);",
                 digits);
     w_.out.line("amx_split_lines<kVectors>(next, {0}, {1}, next_parts, line, end{2});", p_.k, weights_->row(),
-                blocks < 3 ? "" : fmt::format(", {} * ({})", p_.k, weights_->row()));
+                blocks_a_group() < 3 ? "" : fmt::format(", {} * ({})", p_.k, weights_->row()));
     w_.out.line("line = end;");
   }
 
+  // Blocks of two tiles that a whole group has, or of one.
+  int64_t blocks_a_group() const { return ceil_div(std::min(c_.rows(), p_.rows), 2 * c_.tile); }
   // Whether the next group's rows are split while the products of this one's run.
   bool rows_ahead() const { return c_.once && c_.groups > 1; }
   // Rows are split beside products: the next group's, or of this group those of the next block.
   bool splits_rows() const { return rows_ahead() || (!c_.once && c_.tiles > 2); }
   int64_t rows_a_block() const {
-    return rows_ahead() ? ceil_of(c_.rows(), ceil_of(c_.tiles, 2) * panel_count(panels_)) : 2 * c_.tile;
+    return rows_ahead() ? ceil_div(c_.rows(), blocks_a_group() * panel_count(panels_)) : 2 * c_.tile;
   }
   void split_blocks() {
-    w_.out.line("const std::int64_t block = split + (b * {} + step) * {};", kSteps,
-                ceil_of(rows_a_block(), kSteps));
+    const int64_t count = ceil_div(rows_a_block(), kSteps);
+    w_.out.line("const std::int64_t block = split + (b * {} + step) * {};", kSteps, count);
     w_.out.line("amx_split_blocks<{}>({}, block, sinter::min_of(block + {}, split_end), {}, {}, {});",
-                c_.tile, rows_ahead() ? "next_rows" : fmt::format("{} + first * {}", x_, p_.k),
-                ceil_of(rows_a_block(), kSteps), p_.k, p_.k, rows_ahead() ? "next_parts" : rows_parts_);
+                c_.tile, rows_ahead() ? "next_rows" : fmt::format("{} + first * {}", x_, p_.k), count, p_.k,
+                p_.k, rows_ahead() ? "next_parts" : rows_parts_);
   }
 
   void finish_block() {
