@@ -119,7 +119,7 @@ std::string LayerWriter::weights(const std::string& name, const std::vector<floa
   return weights(name, "float", data.data(), data.size() * sizeof(float), comment);
 }
 
-int64_t apart(int64_t bytes) { return (bytes + 63) / 64 * 64 + (2 << 10); }
+int64_t apart(int64_t bytes) { return (bytes + 63) / 64 * 64 + (8 << 10); }
 
 namespace {
 

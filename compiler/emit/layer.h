@@ -143,7 +143,7 @@ struct Kernel {
   // Whether it reads its picture in parts where the node has that attribute (picture_parts of ops/window.h).
   bool reads_parts = false;
 };
-// Bytes from one part's memory to the next one's: whole lines of the cache, and 2 KB that none uses, because
+// Bytes from one part's memory to the next one's: whole lines of the cache, and 8 KB that none uses, because
 // processors fetch so much ahead of what a thread reads, which would take lines from the thread that writes
 // there.
 int64_t apart(int64_t bytes);

@@ -374,8 +374,8 @@ TEST(Strips, AreSharedByThreads) {
         bytes;  // bytes: of the buffer between the layers, of a part with what keeps it apart
   };
   constexpr int64_t kRow = 18 * 90 * 4;
-  for (const Row& row : {Row{1, 14, 1, 14 * kRow}, Row{2, 10, 2, 10 * kRow + 32 + 2048},
-                         Row{3, 14, 3, 14 * kRow + 32 + 2048}, Row{64, 0, 1, 0}}) {
+  for (const Row& row : {Row{1, 14, 1, 14 * kRow}, Row{2, 10, 2, 10 * kRow + 32 + 8192},
+                         Row{3, 14, 3, 14 * kRow + 32 + 8192}, Row{64, 0, 1, 0}}) {
     Chain c;
     Value* x = c.input(picture(40, 18, 90));
     Value* y = c.conv(c.conv(x, 90, 3, 1, 1, true), 24, 1, 1, 0);
