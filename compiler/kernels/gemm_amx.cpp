@@ -1,4 +1,4 @@
-// Products with constant weights on AMX's tile matrices (runtime/sinter/amx.h): MatMul, Gemm and pointwise
+// Products with constant weights on AMX's tile matrices (runtime/sinter/amx.h): MatMul, Gemm and
 // convolutions.
 //
 // Both operands are split into three parts a float while the layer runs: the rows in groups that stay in the
@@ -6,12 +6,17 @@
 // all weights' parts stay beside a short group, once for all. Weights lie in NAME.weights as they are for
 // register tiles: in parts they would take half as much again of what comes from memory. A block of two tiles
 // of rows times the panel's columns is summed in tiles, stored to scratch, and finished by the epilogue.
+//
+// Of a convolution that is not pointwise the rows are the windows, whose taps are split from where they lie
+// in the picture. Where k is so long that few rows would fit, it is cut, and what a group has summed is kept
+// between the cuts.
 #include <algorithm>
 
 #include "emit/epilogue.h"
 #include "kernels/panel_weights.h"
 #include "ops/op.h"
 #include "ops/row_product.h"
+#include "ops/window.h"
 #include "sinter/dims.h"
 #include "targets/machine.h"
 
@@ -23,12 +28,18 @@ constexpr int64_t kSteps = 6;  // of a block's products (amx.h, kAmxSteps)
 
 int64_t blocks_of(int64_t k) { return ceil_div(k, kDepth); }
 
-// How the rows are cut: tiles of `tile` rows, groups of `tiles` tiles.
+// How the rows are cut: tiles of `tile` rows, groups of `tiles` tiles; and k, in `cuts` of as many blocks.
 struct AmxChoice {
   int64_t tile, tiles, groups;
   bool once;  // the weights are split before the groups
+  int64_t cuts = 1;
   int64_t rows() const { return tile * tiles; }
 };
+
+std::optional<RowProduct> amx_product(const Node& n) {
+  const auto p = row_product(n);
+  return p ? p : window_product(n, kDepth);
+}
 
 int64_t row_bytes(const RowProduct& p) { return blocks_of(p.k) * 3 * kDepth * 2; }
 
@@ -54,6 +65,30 @@ std::optional<AmxChoice> cut_rows(const RowProduct& p, int64_t limit) {
   return c;
 }
 
+// Bytes of the sums that a group keeps between cuts.
+int64_t kept_bytes(const RowProduct& p, const AmxChoice& c) {
+  return c.cuts > 1 ? c.rows() * round_up(p.n, 32) * int64_t{sizeof(float)} : 0;
+}
+
+// The same for windows: few groups, as each reads all weights, and then few cuts.
+std::optional<AmxChoice> cut_windows(const RowProduct& p, int64_t limit) {
+  constexpr int64_t kLeast = 8;  // blocks of a cut, whose first panel is split beside nothing
+  const int64_t count = ceil_div(p.rows, kTileRows), blocks = blocks_of(p.k);
+  AmxChoice c{};
+  c.tile = ceil_div(p.rows, count);
+  for (int64_t groups = 1; groups <= count; ++groups) {
+    c.tiles = ceil_div(count, groups);
+    if (groups > 1) c.tiles += c.tiles % 2;
+    for (c.cuts = 1; c.cuts == 1 || c.cuts * kLeast <= blocks; ++c.cuts) {
+      if (blocks % c.cuts != 0 || (64 + c.rows()) * row_bytes(p) / c.cuts + kept_bytes(p, c) > limit)
+        continue;
+      c.groups = ceil_div(count, c.tiles);
+      return c;
+    }
+  }
+  return std::nullopt;
+}
+
 // Cycles of the parts' products: 16 of a tile of 16 rows at the clock that they leave, which is a third below
 // the one of vectors (measured on a Xeon 6: 6.2 ns instead of 4.4 with random operands), and a tenth for
 // operands from the second-level cache. The vectors' work goes beside it, but for some of it.
@@ -68,17 +103,18 @@ double amx_cycles(const RowProduct& p, const Target& t, const AmxChoice& c) {
   const double finish = rows * columns * kStore;
   const double split =
       blocks * kSplit * (rows + (c.once ? 1.0 : static_cast<double>(c.groups)) * 16 * columns);
+  const double kept = static_cast<double>(c.cuts - 1) * tiles * 2 * 16;
   return beside_stream(sums, stream_cycles(m, 4 * static_cast<double>(p.k * p.n), 1)) +
-         kBeside * (finish + split);
+         kBeside * (finish + split) + kept;
 }
 
 std::optional<AmxChoice> choose_amx(const Node& n, const Target& t) {
   const int64_t mark = n.attributes.integer("amx", 0);
   if (!t.tile_matrices || mark == 0) return std::nullopt;
-  const auto p = row_product(n);
+  const auto p = amx_product(n);
   if (!p || (n.epilogue && !has_vector_text(*n.epilogue))) return std::nullopt;
   const int64_t limit = std::min(machine_of(t).l2 * 3 / 4, n.attributes.integer("amx_bytes", INT64_MAX));
-  const auto c = cut_rows(*p, limit);
+  const auto c = p->channels > 0 ? cut_windows(*p, limit) : cut_rows(*p, limit);
   if (!c || (mark != kTunedAmx && amx_cycles(*p, t, *c) >= plain_cycles(*p, t))) return std::nullopt;
   return c;
 }
@@ -88,7 +124,7 @@ bool accepts(const Node& n, const Target& t) { return choose_amx(n, t).has_value
 class Writer {
  public:
   Writer(LayerWriter& w, const AmxChoice& choice)
-      : w_(w), n_(w.node), p_(*row_product(n_)), c_(choice), epilogue_(w, n_.outputs[0]->type.shape) {}
+      : w_(w), n_(w.node), p_(*amx_product(n_)), c_(choice), epilogue_(w, n_.outputs[0]->type.shape) {}
 
   void emit() {
     const Shape& out = n_.outputs[0]->type.shape;
@@ -100,10 +136,12 @@ class Writer {
     w_.can_fail();
     w_.flops(Dim(2 * p_.rows * p_.k * p_.n));
     share_groups();
-    w_.summary(fmt::format("{} [{}, {}] x [{}, {}] on tile matrices, groups of {} rows{}", n_.op->name,
-                           p_.rows, p_.k, p_.k, p_.n, std::min(c_.rows(), p_.rows), epilogue_.summary()));
+    w_.summary(fmt::format("{}{} [{}, {}] x [{}, {}] on tile matrices, groups of {} rows{}{}", n_.op->name,
+                           window_words(), p_.rows, p_.k, p_.k, p_.n, std::min(c_.rows(), p_.rows),
+                           c_.cuts > 1 ? fmt::format(", k cut in {}", c_.cuts) : "", epilogue_.summary()));
     panels_ = cut_panels(p_.n, 2, w_.target.lanes);
-    pitch_ = blocks_of(p_.k) * 3 * kDepth;
+    blocks_ = blocks_of(p_.k) / c_.cuts;
+    pitch_ = blocks_ * 3 * kDepth;
     x_ = w_.input(0);
     weights_.emplace(w_, panels_, p_.k);
     weights_->add_group(p_.n, [&](int64_t i, int64_t j) { return p_.at(i, j); });
@@ -120,6 +158,13 @@ class Writer {
   }
 
  private:
+  bool windows() const { return p_.channels > 0; }
+  std::string window_words() const {
+    if (!windows()) return "";
+    const StaticWindow w = window_of(n_).numbers();
+    return fmt::format(" {}x{}, stride {}x{}, as", w.kernel[0], w.kernel[1], w.strides[0], w.strides[1]);
+  }
+
   // For several threads as many groups for each, if they have some tiles; no thread reads what another one
   // has split, which would come from its cache.
   void share_groups() {
@@ -175,7 +220,7 @@ class Writer {
     w_.out.line(
         "const std::int64_t all_blocks = group + 1 < {} ? sinter::min_of(std::int64_t{{{}}}, {} - first - "
         "rows) * {} : 0;",
-        groups.end.empty() ? std::to_string(c_.groups) : groups.end, c_.rows(), p_.rows, blocks_of(p_.k));
+        groups.end.empty() ? std::to_string(c_.groups) : groups.end, c_.rows(), p_.rows, blocks_);
     w_.out.line("std::int64_t split = 0;  // blocks of the next group's rows whose parts are ready");
   }
 
@@ -187,17 +232,20 @@ class Writer {
     const LayerWriter::Turns all{"0", std::to_string(c_.groups)};
     rows_parts_ = w_.scratch_of_part("x_parts", "std::uint16_t", c_.rows() * pitch_);
     columns_ = w_.scratch_of_part("w_parts", "std::uint16_t", (looks_ahead() ? 2 : 1) * panel_numbers());
+    if (c_.cuts > 1)
+      kept_ = w_.scratch_of_part("kept", "float", panel_count(panels_) * blocks_a_group() * block_sums());
     w_.out.line("amx_open({});", c_.tile);
     open_group(by_groups_ ? turns : all);
+    if (windows()) open_cut();
     if (splits_rows()) {
       w_.out.line("const std::int64_t at_once = sinter::min_of(std::int64_t{{{}}}, rows);", 2 * c_.tile);
       w_.out.put(split_rows("at_once", rows_parts_).c_str());
-      w_.out.line("std::int64_t split = at_once * {};  // blocks of rows whose parts are ready",
-                  blocks_of(p_.k));
+      w_.out.line("std::int64_t split = at_once * {};  // blocks of rows whose parts are ready", blocks_);
     } else {
       w_.out.put(split_rows("rows", rows_parts_).c_str());
     }
     blocks(by_groups_ || turns.first == "0" ? LayerWriter::Turns{"0", ""} : turns);
+    if (c_.cuts > 1) w_.out.line("}}");
     w_.out.line("}}");
     w_.out.put("amx_close();");
     w_.close_parts();
@@ -216,7 +264,43 @@ class Writer {
         c_.rows(), p_.rows);
   }
 
+  // The loop over cuts of k, if there are several, and where the blocks of the rows' windows lie.
+  void open_cut() {
+    const StaticWindow w = window_of(n_).numbers();
+    const int64_t taps_blocks = p_.channels / kDepth;
+    if (c_.cuts > 1) w_.out.line("for (std::int64_t cut = 0; cut < {}; ++cut) {{", c_.cuts);
+    w_.out.line(
+        "const auto place = [&](std::int64_t row, std::int64_t block) __attribute__((always_inline)) -> "
+        "const "
+        "float* {{");
+    w_.out.line("const std::int64_t pixel = first + row, k = {}block, tap = k / {};",
+                c_.cuts > 1 ? fmt::format("cut * {} + ", blocks_) : "", taps_blocks);
+    const auto times = [](int64_t n) { return n == 1 ? "" : fmt::format(" * {}", n); };
+    const auto position = [&](const char* name, size_t axis, const char* of) {
+      const int64_t pad = w.pads_begin[axis];
+      w_.out.line("const std::int64_t {} = pixel {} {}{} + tap {} {}{}{};", name, of, w.out[1],
+                  times(w.strides[axis]), of, w.kernel[1], times(w.dilations[axis]),
+                  pad == 0 ? "" : fmt::format(" - {}", pad));
+    };
+    position("down", 0, "/");
+    position("across", 1, "%");
+    w_.out.line("if (down < 0 || down >= {} || across < 0 || across >= {}) return nullptr;", w.in[0],
+                w.in[1]);
+    w_.out.line("return {} + (down * {} + across) * {} + k % {} * {};", x_, w.in[1], p_.channels, taps_blocks,
+                kDepth);
+    w_.out.put("};");
+  }
+
+  // Floats of a block's sums.
+  int64_t block_sums() const { return 2 * c_.tile * panels_.vectors * w_.target.lanes; }
+
+  // The values of k that a panel's parts have.
+  int64_t depth() const { return windows() ? blocks_ * kDepth : p_.k; }
+
   std::string split_rows(std::string_view end, std::string_view parts) const {
+    if (windows())
+      return fmt::format("amx_split_placed<{}>(0, {} * {}, {}, place, {});", c_.tile, end, blocks_, blocks_,
+                         parts);
     return fmt::format("amx_split_rows<{0}>({1} + first * {2}, {3}, {2}, {2}, {4});", c_.tile, x_, p_.k, end,
                        parts);
   }
@@ -232,7 +316,7 @@ class Writer {
   // For each panel of `panels` the blocks of a group's rows. What tiles leave the processor time for is
   // spread over the steps of a block's products: finishing the block before, splitting what comes next.
   void blocks(const LayerWriter::Turns& panels) {
-    sums_ = w_.scratch_of_part("sums", "float", 2 * c_.tile * panels_.vectors * w_.target.lanes);
+    sums_ = w_.scratch_of_part("sums", "float", block_sums());
     if (looks_ahead()) {
       w_.out.line("const float* ready = nullptr;  // the weights whose parts are at `parts`");
       w_.out.line("std::uint16_t *parts = {0}, *next_parts = {0} + {1};", columns_, panel_numbers());
@@ -249,13 +333,15 @@ class Writer {
     beside();
     w_.out.line("const auto block = [&](auto tiles, std::int64_t i) __attribute__((always_inline)) {{");
     if (splits_rows())
-      w_.out.line("split_end = sinter::min_of(split + {}, {});", rows_a_block() * blocks_of(p_.k),
-                  rows_ahead() ? "all_blocks" : fmt::format("rows * {}", blocks_of(p_.k)));
-    w_.out.put("amx_zero();");
+      w_.out.line("split_end = sinter::min_of(split + {}, {});", rows_a_block() * blocks_,
+                  rows_ahead() ? "all_blocks" : fmt::format("rows * {}", blocks_));
+    begin_sums();
     w_.out.line("amx_mac<tiles.value, kVectors, {}>({} + i * {}, parts{}, {}, beside);", c_.tile, rows_parts_,
-                pitch_, c_.once ? fmt::format(" + c * {}", pitch_) : "", blocks_of(p_.k));
+                pitch_, c_.once ? fmt::format(" + c * {}", pitch_) : "", blocks_);
     if (splits_rows()) w_.out.put("split = split_end;");
-    w_.out.line("amx_store<tiles.value, kVectors>({}, {});", sums_, c_.tile);
+    w_.out.line("amx_store<tiles.value, kVectors>({}{}, {});",
+                c_.cuts > 1 ? fmt::format("cut + 1 < {} ? mine : ", c_.cuts) : "", sums_, c_.tile);
+    if (c_.cuts > 1) w_.out.line("if (cut + 1 < {}) return;", c_.cuts);
     w_.out.line("due_c = c, due_first = due = i, due_end = sinter::min_of(i + {}, rows);", 2 * c_.tile);
     w_.out.put("};");
     w_.out.line("std::int64_t i = 0;");
@@ -263,12 +349,21 @@ class Writer {
     w_.out.line("if (i < rows) block(Int<1>(), i);");
     if (has_odd_panel()) w_.out.put("if constexpr (kOdd) finish(vectors, last, due_end);");
     if (looks_ahead()) {
-      w_.out.line("amx_split_lines<kVectors>(next, {}, {}, next_parts, line, lines);", p_.k, weights_->row());
+      w_.out.line("amx_split_lines<kVectors>(next, {}, {}, next_parts, line, lines);", depth(),
+                  weights_->row());
       w_.out.line("if (lines > 0) ready = next, std::swap(parts, next_parts);");
     }
     w_.out.put("};");
     weights_->emit("", panels);
     if (panels_.full > 0) w_.out.line("finish({}, due_end);", whole());
+  }
+  // A block's tiles as they are before its products.
+  void begin_sums() {
+    if (c_.cuts == 1) return w_.out.put("amx_zero();");
+    w_.out.line("float* const mine = {} + (c / {} * {} + i / {}) * {};", kept_,
+                panels_.vectors * w_.target.lanes, blocks_a_group(), 2 * c_.tile, block_sums());
+    w_.out.put("if (cut == 0) amx_zero();");
+    w_.out.line("else amx_load<tiles.value, kVectors>(mine, {});", c_.tile);
   }
   // The work beside a step of a block's products.
   void beside() {
@@ -277,7 +372,7 @@ class Writer {
         "const auto beside = [&]([[maybe_unused]] std::int64_t b, [[maybe_unused]] int step) "
         "__attribute__((always_inline)) {{");
     // Long epilogues go faster two rows at a time.
-    const int64_t rows = ceil_div(2 * c_.tile, kSteps * blocks_of(p_.k));
+    const int64_t rows = ceil_div(2 * c_.tile, kSteps * blocks_);
     w_.out.line("{}finish(vectors, last, {});", rows > 1 ? "" : "if (step % 2 == 0) ", rows > 1 ? rows : 2);
     if (looks_ahead()) split_lines();
     if (splits_rows()) split_blocks();
@@ -290,20 +385,20 @@ class Writer {
   // The text that splits a panel's weights; lines that it needs are written first.
   std::string whole_panel(const std::string& to) {
     if (weights_->row() == "kRow") weights_->declare_row();
-    return fmt::format("amx_split_panel<kVectors>(wp, {}, {}, {});", p_.k, weights_->row(), to);
+    return fmt::format("amx_split_panel<kVectors>(wp, {}, {}, {});", depth(), weights_->row(), to);
   }
   // Whether whole panels are split while the products of those before them run.
   bool looks_ahead() const { return !c_.once && panels_.full > 1 && weights_->in_place(); }
   int64_t panel_numbers() const { return panels_.vectors * w_.target.lanes * pitch_; }
   void split_panel() {
     const std::string split = whole_panel("parts");
+    if (c_.cuts > 1) w_.out.line("wp += cut * {} * ({});", depth(), weights_->row());
     if (!looks_ahead()) return w_.out.put(split.c_str());
     w_.out.line("if (ready != wp) {}", split);
     w_.out.line("const float* const next = wp + {} * ({});", p_.k, weights_->row());
     const bool last_alike = panels_.rest == panels_.vectors && weights_->row() != "kRow";
     w_.out.line("const std::int64_t lines = c + {} <= {} ? {} : 0;", 2 * panels_.vectors * w_.target.lanes,
-                (panels_.full + (last_alike ? 1 : 0)) * panels_.vectors * w_.target.lanes,
-                16 * blocks_of(p_.k));
+                (panels_.full + (last_alike ? 1 : 0)) * panels_.vectors * w_.target.lanes, 16 * blocks_);
     w_.out.put("std::int64_t line = 0;  // of the next panel");
   }
   void split_lines() {
@@ -313,10 +408,15 @@ class Writer {
     for (int64_t i = kSteps; i-- > 0;) digits = digits * 16 + (i + 1) * lines / kSteps - i * lines / kSteps;
     w_.out.line("const std::int64_t end = sinter::min_of(line + (0x{:06x} >> 4 * step & 15), lines);",
                 digits);
-    w_.out.line("amx_split_lines<kVectors>(next, {0}, {1}, next_parts, line, end{2});", p_.k, weights_->row(),
-                blocks_a_group() < 3 ? "" : fmt::format(", {} * ({})", p_.k, weights_->row()));
+    w_.out.line("amx_split_lines<kVectors>(next, {0}, {1}, next_parts, line, end{2});", depth(),
+                weights_->row(),
+                blocks_a_group() < 2 ? "" : fmt::format(", {} * ({})", lines_ahead(), weights_->row()));
     w_.out.line("line = end;");
   }
+
+  // Lines from those that are split to those that are asked for: a panel's, or so many that they come in
+  // time.
+  int64_t lines_ahead() const { return c_.cuts > 1 ? p_.k : std::min<int64_t>(p_.k, 512); }
 
   // Blocks of two tiles that a whole group has, or of one.
   int64_t blocks_a_group() const { return ceil_div(std::min(c_.rows(), p_.rows), 2 * c_.tile); }
@@ -330,6 +430,9 @@ class Writer {
   void split_blocks() {
     const int64_t count = ceil_div(rows_a_block(), kSteps);
     w_.out.line("const std::int64_t block = split + (b * {} + step) * {};", kSteps, count);
+    if (windows())
+      return w_.out.line("amx_split_placed<{}>(block, sinter::min_of(block + {}, split_end), {}, place, {});",
+                         c_.tile, count, blocks_, rows_parts_);
     w_.out.line("amx_split_blocks<{}>({}, block, sinter::min_of(block + {}, split_end), {}, {}, {});",
                 c_.tile, rows_ahead() ? "next_rows" : fmt::format("{} + first * {}", x_, p_.k), count, p_.k,
                 p_.k, rows_ahead() ? "next_parts" : rows_parts_);
@@ -373,8 +476,9 @@ class Writer {
   Panels panels_;
   std::optional<PanelWeights> weights_;
   bool by_groups_ = false;  // they are the parts
+  int64_t blocks_ = 0;      // of k, or of a cut of it
   int64_t pitch_ = 0;       // numbers of a row's parts, or of a column's
-  std::string x_, y_, bias_, rows_parts_, columns_, sums_;
+  std::string x_, y_, bias_, rows_parts_, columns_, sums_, kept_;
 };
 
 void emit(LayerWriter& w) { Writer(w, *choose_amx(w.node, w.target)).emit(); }
@@ -383,8 +487,9 @@ void emit(LayerWriter& w) { Writer(w, *choose_amx(w.node, w.target)).emit(); }
 
 const std::vector<Kernel>& kernels_gemm_amx() {
   static const std::vector<Kernel> table = {
-      {"gemm_amx", "products with constant weights on AMX's tile matrices, in three parts a float", accepts,
-       emit, true}};
+      {"gemm_amx",
+       "products with constant weights and convolutions on AMX's tile matrices, in three parts a float",
+       accepts, emit, true}};
   return table;
 }
 

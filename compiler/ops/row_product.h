@@ -12,12 +12,21 @@ struct RowProduct {
   const float* w;              // of the initializer
   int64_t k_stride, n_stride;  // element (i, j) of the weights is scale * w[i * k_stride + j * n_stride]
   float scale;
-  float at(int64_t i, int64_t j) const { return scale * w[i * k_stride + j * n_stride]; }
+  int64_t channels = 0;  // of a window: k runs over taps and those, and a tap's weights lie side by side
+  float at(int64_t i, int64_t j) const {
+    if (channels > 0) i = i % channels * (k / channels) + i / channels;
+    return scale * w[i * k_stride + j * n_stride];
+  }
 };
 
 // The node as such a product: floats, constant weights and bias, static extents, an epilogue that is the same
 // for all rows or lies like them.
 std::optional<RowProduct> row_product(const Node&);
+
+// The node, which is none of those, as the product that a convolution of one picture is when its rows are the
+// windows: as many as the result has pixels, over two axes and channels of whole `block`s, which lie side by
+// side in the picture.
+std::optional<RowProduct> window_product(const Node&, int64_t block);
 
 // Whether Strassen's product may compute it: k and n are even.
 bool may_use_strassen(const Node&);

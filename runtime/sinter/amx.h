@@ -128,6 +128,19 @@ template <int T>
   amx_split_blocks<T>(x, 0, rows * amx_blocks(k), k, pitch, to);
 }
 
+// The same of rows whose blocks lie anywhere: place(row, block) is where the 32 floats of one are, or null
+// where they are zeros. `blocks` make a row.
+template <int T, class Place>
+SINTER_INLINE void amx_split_placed(std::ptrdiff_t first, std::ptrdiff_t end, std::ptrdiff_t blocks,
+                                    const Place& place, uint16_t* to) {
+  for (std::ptrdiff_t i = first; i < end; i++) {
+    const std::ptrdiff_t r = i / blocks, b = i % blocks;
+    const float* const from = place(r, b);
+    detail::store_parts(from ? load(from) : zero(), from ? load(from + kLanes) : zero(),
+                        to + (r / T * blocks + b) * (T * kAmxBlock) + r % T * kAmxDepth, T * kAmxDepth);
+  }
+}
+
 // Of a panel of V vectors of columns, k lines of floats that are `pitch` floats apart, pairs of lines
 // [first, end); 16 make a block: 0 to 16 * amx_blocks(k). What lies `ahead` floats behind them is asked for.
 template <int V>
@@ -184,6 +197,21 @@ SINTER_INLINE void amx_mac(const uint16_t* a, const uint16_t* w, std::ptrdiff_t 
       detail::amx_multiply<R, V>();
       beside(b, step);
     }
+}
+
+// Takes the sums that amx_store left at `from` again.
+template <int R, int V>
+SINTER_INLINE void amx_load(const float* from, int rows) {
+  constexpr std::ptrdiff_t kPitch = V * detail::kLine;
+  __asm__ volatile("tileloadd (%0,%1,1), %%tmm0" : : "r"(from), "r"(kPitch) : "memory");
+  if constexpr (V > 1)
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm1" : : "r"(from + kLanes), "r"(kPitch) : "memory");
+  if constexpr (R > 1) {
+    const float* const below = from + rows * (V * kLanes);
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm2" : : "r"(below), "r"(kPitch) : "memory");
+    if constexpr (V > 1)
+      __asm__ volatile("tileloadd (%0,%1,1), %%tmm3" : : "r"(below + kLanes), "r"(kPitch) : "memory");
+  }
 }
 
 // Stores the sums as rows of V vectors side by side: the first tile's `rows` rows (as the tiles have), then

@@ -1,6 +1,6 @@
 // Products on AMX's tile matrices: tails of k, of columns and of rows; one block and many; groups of rows
-// with the weights split first or a panel at a time; every form of the operands; epilogues; weights of 16
-// bits; threads. And where they are used.
+// with the weights split first or a panel at a time; every form of the operands; windows, with k cut and
+// whole; epilogues; weights of 16 bits; threads. And where they are used.
 #include <gtest/gtest.h>
 
 #include "emit/layer.h"
@@ -38,6 +38,33 @@ Node* add(Sheet& s, const RowProductCase& c, unsigned seed, DType type = DType::
   return n;
 }
 
+// Convolutions whose rows are windows: pictures of h x w pixels, squares of taps, all that goes beyond the
+// picture on each side `pad`; `cuts` of k where scratch is limited to `bytes`.
+struct WindowCase {
+  int64_t h, w, channels, n, taps, stride, pad, dilation, bytes, cuts;
+};
+const WindowCase kWindows[] = {
+    {9, 7, 32, 40, 1, 2, 0, 1, 0, 1},          // no taps but strides, an odd panel
+    {12, 11, 64, 96, 3, 2, 1, 1, 0, 1},        // padding above and on the left only, and all around
+    {20, 9, 32, 64, 3, 1, 2, 2, 0, 1},         // taps that lie apart
+    {14, 14, 128, 72, 3, 2, 1, 1, 270000, 4},  // sums kept between cuts, also of the odd panel
+    {30, 31, 96, 64, 5, 3, 2, 1, 640000, 5},   // ... a last block of one tile
+    {23, 23, 64, 33, 2, 1, 0, 1, 400000, 1},   // groups of rows
+};
+Node* add(Sheet& s, const WindowCase& c, unsigned seed) {
+  Node* n = s.add("Conv",
+                  {floats({1, c.h, c.w, c.channels}),
+                   constant(random_constant(DType::kF32, {c.n, c.channels, c.taps, c.taps}, seed)),
+                   constant(random_constant(DType::kF32, {c.n}, seed + 1))},
+                  {{"channels_last", int64_t{1}},
+                   {"strides", Ints{c.stride, c.stride}},
+                   {"pads", Ints{c.pad, c.pad, c.pad, c.pad}},
+                   {"dilations", Ints{c.dilation, c.dilation}}});
+  if (c.bytes > 0) n->attributes.set("amx_bytes", c.bytes);
+  n->attributes.set("amx", kTunedAmx);
+  return n;
+}
+
 // Within what a float's sums may have: the parts lose nothing.
 void run(const BuildOptions& options, DType type = DType::kF32) {
   const Target& t = target(kTarget);
@@ -51,6 +78,12 @@ void run(const BuildOptions& options, DType type = DType::kF32) {
     if (i % 2 == 0) add_row_epilogue(s);
     ++i;
   }
+  for (const WindowCase& c : kWindows) {
+    const Kernel* k = find_kernel(*add(s, c, i), t);
+    ASSERT_TRUE(k);
+    EXPECT_EQ(std::string(k->name), "gemm_amx") << "case " << i;
+    if (i++ % 2 == 0) add_row_epilogue(s);
+  }
   if (type != DType::kF32) store_small_weights(s.graph());
   s.into(batch, "amx", {{}}, {1e-5, 2e-5});
   expect_good(batch.run(t, options), kTarget);
@@ -62,6 +95,33 @@ TEST(Amx, Sanitizers) { run({.sanitize = true}); }
 TEST(Amx, Threads) { run({.threads = 3}); }
 TEST(Amx, ThreadsOfATileEach) { run({.threads = 64}); }
 TEST(Amx, HalfWeights) { run({.flags = "-O2"}, DType::kF16); }
+
+TEST(Amx, CutsKWhereRowsOfItAreLong) {
+  for (const WindowCase& c : kWindows) {
+    Sheet s;
+    add(s, c, 1);
+    WeightStore store;
+    const Plan plan = make_plan(s.graph(), target(kTarget), store);
+    const std::string& summary = plan.layers.back().summary;
+    const size_t at = summary.find("k cut in ");
+    EXPECT_EQ(at == std::string::npos ? 1 : std::stoll(summary.substr(at + 9)), c.cuts) << summary;
+  }
+}
+
+// What the tiles don't read: channels that leave a rest, several pictures, planes of channels.
+TEST(Amx, OtherWindowsAreLeft) {
+  const auto kernel_of = [](const char* name, int64_t value, Shape x, Ints w) {
+    Sheet s;
+    Node* n = s.add("Conv", {floats(std::move(x)), constant(random_constant(DType::kF32, std::move(w), 1))},
+                    {{"channels_last", int64_t{1}}, {"amx", kTunedAmx}, {"strides", Ints{2, 2}}});
+    if (name) n->attributes.set(name, value);
+    return std::string(find_kernel(*n, target(kTarget))->name);
+  };
+  EXPECT_EQ(kernel_of(nullptr, 0, {1, 9, 9, 64}, {32, 64, 3, 3}), "gemm_amx");
+  EXPECT_NE(kernel_of(nullptr, 0, {1, 9, 9, 48}, {32, 48, 3, 3}), "gemm_amx");
+  EXPECT_NE(kernel_of(nullptr, 0, {2, 9, 9, 64}, {32, 64, 3, 3}), "gemm_amx");
+  EXPECT_NE(kernel_of("planar", 1, {1, 9, 9, 64}, {32, 64, 3, 3}), "gemm_amx");
+}
 
 TEST(Amx, OnlyWhereAllowedAndFaster) {
   Sheet s;
