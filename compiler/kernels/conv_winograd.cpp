@@ -19,6 +19,7 @@
 
 #include "emit/epilogue.h"
 #include "kernels/conv_columns.h"
+#include "kernels/gemm_amx.h"
 #include "kernels/panel_weights.h"
 #include "kernels/winograd.h"
 #include "ops/op.h"
@@ -174,8 +175,10 @@ std::vector<WinogradTile> tiles_of(const Node& n) {
   return tiles;
 }
 
-// Tuning decides instead of the model; the limits hold.
+// Tuning decides instead of the model; the limits hold. What gains little beside tile matrices is theirs: up
+// to four times as many weights come from memory, and must be held there.
 std::optional<Choice> choose(const Node& n, const Target& t) {
+  constexpr double kTiles = 0.8;
   std::vector<Choice> choices;
   for (const WinogradTile& tile : tiles_of(n)) {
     choices.push_back(modelled(n, t, tile, false));
@@ -187,9 +190,10 @@ std::optional<Choice> choose(const Node& n, const Target& t) {
   std::sort(choices.begin(), choices.end(),
             [&](const Choice& a, const Choice& b) { return cost(a) < cost(b); });
   const bool tuned = n.attributes.integer("winograd_tile", 0) != 0;
-  const double direct = tuned ? std::numeric_limits<double>::infinity() : direct_cycles(n, t);
+  const double others = tuned ? std::numeric_limits<double>::infinity()
+                              : std::min(direct_cycles(n, t), kTiles * amx_cycles(n, t));
   for (Choice& c : choices) {
-    if (c.cycles >= direct) break;
+    if (c.cycles >= others) break;
     c.error = winograd_error(n, c.tile);
     if (c.error <= kMaxError) return c;
   }

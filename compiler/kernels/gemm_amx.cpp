@@ -10,7 +10,10 @@
 // Of a convolution that is not pointwise the rows are the windows, whose taps are split from where they lie
 // in the picture. Where k is so long that few rows would fit, it is cut, and what a group has summed is kept
 // between the cuts.
+#include "kernels/gemm_amx.h"
+
 #include <algorithm>
+#include <limits>
 
 #include "emit/epilogue.h"
 #include "kernels/panel_weights.h"
@@ -92,7 +95,7 @@ std::optional<AmxChoice> cut_windows(const RowProduct& p, int64_t limit) {
 // Cycles of the parts' products: 16 of a tile of 16 rows at the clock that they leave, which is a third below
 // the one of vectors (measured on a Xeon 6: 6.2 ns instead of 4.4 with random operands), and a tenth for
 // operands from the second-level cache. The vectors' work goes beside it, but for some of it.
-double amx_cycles(const RowProduct& p, const Target& t, const AmxChoice& c) {
+double cycles_of(const RowProduct& p, const Target& t, const AmxChoice& c) {
   const Machine m = machine_of(t);
   constexpr double kRow = 1.6, kLeastRows = 9, kStore = 6, kSplit = 9, kBeside = 0.3;
   const auto blocks = static_cast<double>(blocks_of(p.k)), rows = static_cast<double>(p.rows);
@@ -108,15 +111,20 @@ double amx_cycles(const RowProduct& p, const Target& t, const AmxChoice& c) {
          kBeside * (finish + split) + kept;
 }
 
-std::optional<AmxChoice> choose_amx(const Node& n, const Target& t) {
-  const int64_t mark = n.attributes.integer("amx", 0);
-  if (!t.tile_matrices || mark == 0) return std::nullopt;
+// The rows and k cut as the target's cache and the node's scratch have it, if tile matrices may compute it.
+std::optional<AmxChoice> cut_amx(const Node& n, const Target& t) {
+  if (!t.tile_matrices || n.attributes.integer("amx", 0) == 0) return std::nullopt;
   const auto p = amx_product(n);
   if (!p || (n.epilogue && !has_vector_text(*n.epilogue))) return std::nullopt;
   const int64_t limit = std::min(machine_of(t).l2 * 3 / 4, n.attributes.integer("amx_bytes", INT64_MAX));
-  const auto c = p->channels > 0 ? cut_windows(*p, limit) : cut_rows(*p, limit);
-  if (!c || (mark != kTunedAmx && amx_cycles(*p, t, *c) >= plain_cycles(*p, t))) return std::nullopt;
-  return c;
+  return p->channels > 0 ? cut_windows(*p, limit) : cut_rows(*p, limit);
+}
+
+std::optional<AmxChoice> choose_amx(const Node& n, const Target& t) {
+  const auto c = cut_amx(n, t);
+  if (!c || n.attributes.integer("amx", 0) == kTunedAmx) return c;
+  const RowProduct p = *amx_product(n);
+  return cycles_of(p, t, *c) < plain_cycles(p, t) ? c : std::nullopt;
 }
 
 bool accepts(const Node& n, const Target& t) { return choose_amx(n, t).has_value(); }
@@ -484,6 +492,11 @@ class Writer {
 void emit(LayerWriter& w) { Writer(w, *choose_amx(w.node, w.target)).emit(); }
 
 }  // namespace
+
+double amx_cycles(const Node& n, const Target& t) {
+  const auto c = cut_amx(n, t);
+  return c ? cycles_of(*amx_product(n), t, *c) : std::numeric_limits<double>::infinity();
+}
 
 const std::vector<Kernel>& kernels_gemm_amx() {
   static const std::vector<Kernel> table = {

@@ -63,9 +63,9 @@ std::vector<TuningCandidate> tuning_candidates(const Plan& plan) {
     for (size_t k = i; k < end; ++k) nodes.push_back(plan.layers[k].node);
     if (nodes[0]->attributes.has("strip")) add(tuning_layer(nodes), {"strips", "apart"});
     for (const Node* n : nodes) {
-      if (n->attributes.has("winograd") && may_use_winograd(*n))
-        add(tuning_layer({n}), {"direct", kTiles[0], kTiles[1], kTiles[2]});
       std::vector<std::string> products = {"direct"};
+      if (n->attributes.has("winograd") && may_use_winograd(*n))
+        products.insert(products.end(), std::begin(kTiles), std::end(kTiles));
       if (n->attributes.has("strassen") && may_use_strassen(*n)) products.push_back(kStrassen);
       if (n->attributes.has("strassen") && may_use_strassen_twice(*n)) products.push_back(kStrassenTwice);
       if (n->attributes.has("amx")) products.push_back(kAmx);
