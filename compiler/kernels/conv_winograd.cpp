@@ -61,7 +61,7 @@ struct Choice {
   WinogradTile tile;
   int64_t group = 0;          // tiles
   bool by_positions = false;  // positions are outermost, all tiles one group
-  double cycles = 0;
+  double cycles = 0, weight_bytes = 0;
   double error = 0;  // of the largest output
 };
 
@@ -137,6 +137,7 @@ Choice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool b
   const auto arithmetic = [](int64_t n) { return n == 8 ? 3.8 : n == 1 ? 0.0 : 2.0; };
   const double transform = (4 + arithmetic(tile.height()) + arithmetic(tile.width())) * positions;
   const double transforms = static_cast<double>(tiles) * (in + out * 0.9) * transform / machine.ops;
+  c.weight_bytes = weights;
   c.cycles = beside_stream(sums, stream) + transforms;
   return c;
 }
@@ -175,8 +176,8 @@ std::vector<WinogradTile> tiles_of(const Node& n) {
   return tiles;
 }
 
-// Tuning decides instead of the model; the limits hold. What gains little beside tile matrices is theirs: up
-// to four times as many weights come from memory, and must be held there.
+// Tuning decides instead of the model; the limits hold. What gains little beside tile matrices is theirs
+// where up to four times as many weights would come from memory.
 std::optional<Choice> choose(const Node& n, const Target& t) {
   constexpr double kTiles = 0.8;
   std::vector<Choice> choices;
@@ -190,10 +191,11 @@ std::optional<Choice> choose(const Node& n, const Target& t) {
   std::sort(choices.begin(), choices.end(),
             [&](const Choice& a, const Choice& b) { return cost(a) < cost(b); });
   const bool tuned = n.attributes.integer("winograd_tile", 0) != 0;
-  const double others = tuned ? std::numeric_limits<double>::infinity()
-                              : std::min(direct_cycles(n, t), kTiles * amx_cycles(n, t));
+  const double direct = tuned ? std::numeric_limits<double>::infinity() : direct_cycles(n, t),
+               tiles = tuned ? direct : amx_cycles(n, t);
+  const auto near = static_cast<double>(machine_of(t).l2);
   for (Choice& c : choices) {
-    if (c.cycles >= others) break;
+    if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
     c.error = winograd_error(n, c.tile);
     if (c.error <= kMaxError) return c;
   }

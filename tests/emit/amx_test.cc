@@ -123,6 +123,23 @@ TEST(Amx, OtherWindowsAreLeft) {
   EXPECT_NE(kernel_of("planar", 1, {1, 9, 9, 64}, {32, 64, 3, 3}), "gemm_amx");
 }
 
+// Winograd keeps what it does much faster, the tiles take what has more weights than pixels.
+TEST(Amx, BesideWinograd) {
+  const auto kernel_of = [](int64_t side, int64_t channels, int64_t amx, const char* name) {
+    Sheet s;
+    Node* n = s.add("Conv",
+                    {floats({1, side, side, channels}),
+                     constant(random_constant(DType::kF32, {channels, channels, 3, 3}, 1))},
+                    {{"channels_last", int64_t{1}}, {"pads", Ints{1, 1, 1, 1}}, {"winograd", int64_t{4}}});
+    n->attributes.set("amx", amx);
+    return std::string(find_kernel(*n, target(name))->name);
+  };
+  EXPECT_EQ(kernel_of(56, 64, 1, kTarget), "conv_winograd");
+  EXPECT_EQ(kernel_of(7, 512, 1, kTarget), "gemm_amx");
+  EXPECT_EQ(kernel_of(7, 512, 0, kTarget), "conv_winograd") << "not allowed";
+  EXPECT_EQ(kernel_of(7, 512, 1, "sapphirerapids"), "conv_winograd") << "has no tiles";
+}
+
 TEST(Amx, OnlyWhereAllowedAndFaster) {
   Sheet s;
   const auto kernel_of = [&](const RowProductCase& c, int64_t mark, const char* name) {
