@@ -81,6 +81,13 @@ SINTER_INLINE void store_parts(f32v first, f32v second, uint16_t* to, std::ptrdi
   }
 }
 
+// ... of the block b of row r, where tiles of T rows of `blocks` blocks begin at `to`.
+template <int T>
+SINTER_INLINE void store_left(f32v first, f32v second, uint16_t* to, std::ptrdiff_t r, std::ptrdiff_t b,
+                              std::ptrdiff_t blocks) {
+  store_parts(first, second, to + (r / T * blocks + b) * (T * kAmxBlock) + r % T * kAmxDepth, T * kAmxDepth);
+}
+
 constexpr std::ptrdiff_t kLine = 64;  // bytes of a tile's row
 template <int R>
 SINTER_INLINE void amx_left(const uint16_t* a, std::ptrdiff_t below) {
@@ -112,12 +119,11 @@ SINTER_INLINE void amx_split_blocks(const float* x, std::ptrdiff_t first, std::p
   for (std::ptrdiff_t i = first; i < end; i++) {
     const std::ptrdiff_t r = i / blocks, b = i % blocks, rest = k - b * kAmxDepth;
     const float* const from = x + r * pitch + b * kAmxDepth;
-    uint16_t* const line = to + (r / T * blocks + b) * (T * kAmxBlock) + r % T * kAmxDepth;
     const f32v low = rest < kLanes ? load_n(from, rest) : load(from);
     const f32v high = rest >= kAmxDepth ? load(from + kLanes)
                       : rest > kLanes   ? load_n(from + kLanes, rest - kLanes)
                                         : zero();
-    detail::store_parts(low, high, line, T * kAmxDepth);
+    detail::store_left<T>(low, high, to, r, b, blocks);
   }
 }
 // ... all blocks of the first `rows` rows.
@@ -136,8 +142,7 @@ SINTER_INLINE void amx_split_placed(std::ptrdiff_t first, std::ptrdiff_t end, st
   for (std::ptrdiff_t i = first; i < end; i++) {
     const std::ptrdiff_t r = i / blocks, b = i % blocks;
     const float* const from = place(r, b);
-    detail::store_parts(from ? load(from) : zero(), from ? load(from + kLanes) : zero(),
-                        to + (r / T * blocks + b) * (T * kAmxBlock) + r % T * kAmxDepth, T * kAmxDepth);
+    detail::store_left<T>(from ? load(from) : zero(), from ? load(from + kLanes) : zero(), to, r, b, blocks);
   }
 }
 
