@@ -15,6 +15,11 @@ Epilogue::Epilogue(LayerWriter& w, const Shape& out_shape)
   Numbered numbered = number_operands(w, n.epilogue, out_shape);
   expr_ = std::move(numbered.value);
   operands_ = std::move(numbered.operands);
+  // An axis of extent 1 takes the stride of the one before it: alone it has none, and of several axes that
+  // are walked as one it may be the last.
+  for (Strided& s : operands_)
+    for (size_t a = 1; a + 1 < shape_.size(); ++a)
+      if (shape_[a].is(1)) s.strides[a] = s.strides[a - 1];
   for (const size_t i : numbered.inputs) values_.push_back(n.inputs[i]);
   bytes_ = byte_steps(expr_, [&](int k) { return most(k); });
   w.include("sinter/math.h");
@@ -44,12 +49,14 @@ bool Epilogue::has_vector() const {
 bool Epilogue::has_lanes() const { return expr_ && has_lane_text(*expr_); }
 
 bool Epilogue::can_merge(size_t first, size_t last) const {
-  for (const Strided& s : operands_)
-    for (size_t a = first; a < last; ++a) {
-      if (!s.one_or_full[a].is(0) || !s.one_or_full[a + 1].is(0)) return false;
-      if (shape_[a].is(1)) continue;
+  size_t begin = first;
+  while (begin < last && shape_[begin].is(1)) ++begin;
+  for (const Strided& s : operands_) {
+    for (size_t a = first; a <= last; ++a)
+      if (!s.one_or_full[a].is(0)) return false;
+    for (size_t a = begin; a < last; ++a)
       if (!(s.strides[a] == s.strides[a + 1] * shape_[a + 1])) return false;
-    }
+  }
   return true;
 }
 

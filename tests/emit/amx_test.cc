@@ -30,6 +30,8 @@ const RowProductCase kCases[] = {
     {"Conv", {Dim(1), Dim(13), Dim(13), Dim(240)}, 250, false, true, 0},
     {"Conv", {Dim(2), Dim(7), Dim(7), Dim(320)}, 640, false, false, 700000},  // pictures as one long column
     {"Conv", {Dim(1), Dim(31), Dim(30), Dim(96)}, 24, false, true, 0},
+    {"MatMul", {Dim(2), Dim(1), Dim(31), Dim(64)}, 32, false, false, 0},
+    {"MatMul", {Dim(24), Dim(1), Dim(64)}, 64, false, false, 0},  // steps before the batch
 };
 
 Node* add(Sheet& s, const RowProductCase& c, unsigned seed, DType type = DType::kF32) {

@@ -20,6 +20,8 @@ const RowProductCase kCases[] = {
     {"Gemm", {Dim(80), Dim(512)}, 130, false, true, 60000},
     {"Conv", {Dim(1), Dim(13), Dim(13), Dim(240)}, 250, false, true, 0},
     {"Conv", {Dim(2), Dim(7), Dim(7), Dim(320)}, 640, false, false, 100000},  // pictures as one long column
+    {"MatMul", {Dim(2), Dim(1), Dim(40), Dim(256)}, 320, false, false, 0},
+    {"MatMul", {Dim(64), Dim(1), Dim(256)}, 320, false, false, 0},  // steps before the batch
 };
 
 // Of two levels: rows that leave 0 to 3 over in four parts, tails of lanes, pieces of different sizes.
