@@ -321,7 +321,11 @@ class Writer {
     const std::string start = !bias_.empty()
                                   ? bias_ + (g_.groups > 1 ? fmt::format(" + g * {}", padded_) : "") + " + c"
                                   : "static_cast<const float*>(nullptr)";
-    w_.out.put(edge ? "Chains<kVectors> sums;" : "Tile<kVectors, kPixels> sum;");
+    if (edge)
+      w_.out.line("Chains<kVectors{}> sums;",
+                  panels_.rest == 0 ? "" : fmt::format(", chains_of({})", panels_.vectors));
+    else
+      w_.out.put("Tile<kVectors, kPixels> sum;");
     w_.out.line("{}_bias({}, {});", edge ? "chains" : "tile", edge ? "sums" : "sum", start);
     if (g_.planar && !edge && machine_of(w_.target).asks_ahead) ask_for_next_row(w_, rows_, g_, x_);
     if (!edge && (!panels_within_tiles() || bytes_of_tile() > machine_of(w_.target).l1))

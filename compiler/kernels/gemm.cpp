@@ -201,7 +201,9 @@ class Writer {
     if (p_.trans_a)
       w_.out.line("mac_strided(sum, {} + i, 1, {}, {}, {}{});", a_, w_.dim(p_.m), panel_text, k, row);
     else if (rows_.is(1))
-      w_.out.line("mac_row(sum, {}, {}, {}{});", a_, panel_text, k, row);
+      w_.out.line("mac_row{}(sum, {}, {}, {}{});",
+                  p_.n.is_static() && panels_.rest == 0 ? "" : fmt::format("<{}>", panels_.vectors), a_,
+                  panel_text, k, row);
     else
       w_.out.line("{}(sum, {} + i * {}, {}, {}, {}{});", mac_word(w_.target), a_, k, k, panel_text, k,
                   weights_ ? weights_->mac_arguments() : "");

@@ -416,50 +416,53 @@ SINTER_INLINE void mac_in_order(Tile<OB, T>& acc, const float* x, std::ptrdiff_t
 
 // The sums of one pixel (GEMV, edges): a single chain of dependent sums per vector would wait for each to
 // finish, so consecutive k go to different partial sums, added up at the end. The sum's order differs from
-// mac's.
-template <int OB>
+// mac's, and with the number of chains: `Count` is the same for all panels of a layer, chains_of its whole
+// ones, as columns with the same weights are to have the same results (a Softmax after them tells a
+// difference in the last bit of a large sum).
+constexpr int chains_of(int vectors) { return vectors >= 4 ? 2 : vectors >= 2 ? 4 : 8; }
+template <int OB, int Count = chains_of(OB)>
 struct Chains {
-  static constexpr int kCount = OB >= 4 ? 2 : OB >= 2 ? 4 : 8;
+  static_assert(Count == 2 || Count == 4 || Count == 8);
+  static constexpr int kCount = Count;
   Tile<OB, 1> part[kCount];
 };
 
 // Starts at bias[OB * kLanes], or at zero if bias is null.
-template <int OB>
-SINTER_INLINE void chains_bias(Chains<OB>& sums, const float* bias) {
+template <int OB, int Count>
+SINTER_INLINE void chains_bias(Chains<OB, Count>& sums, const float* bias) {
   tile_bias(sums.part[0], bias);
   SINTER_UNROLL
-  for (int c = 1; c < Chains<OB>::kCount; c++) tile_bias(sums.part[c], nullptr);
+  for (int c = 1; c < Count; c++) tile_bias(sums.part[c], nullptr);
 }
-template <int OB>
-SINTER_INLINE Tile<OB, 1> chains_sum(Chains<OB>& sums) {
-  if constexpr (Chains<OB>::kCount >= 8) detail::fold<4>(sums.part);
-  if constexpr (Chains<OB>::kCount >= 4) detail::fold<2>(sums.part);
+template <int OB, int Count>
+SINTER_INLINE Tile<OB, 1> chains_sum(Chains<OB, Count>& sums) {
+  if constexpr (Count >= 8) detail::fold<4>(sums.part);
+  if constexpr (Count >= 4) detail::fold<2>(sums.part);
   detail::fold<1>(sums.part);
   return sums.part[0];
 }
 
 namespace detail {
 // Four values of k, from chain First on.
-template <int First, class Row, int OB>
-SINTER_INLINE void chains_four(Chains<OB>& sums, const float* x, const float* w) {
-  constexpr int kCount = Chains<OB>::kCount;
+template <int First, class Row, int OB, int Count>
+SINTER_INLINE void chains_four(Chains<OB, Count>& sums, const float* x, const float* w) {
 #if defined(SINTER_ISA_NEON)
   const float32x4_t xv[1] = {vld1q_f32(x)};
-  mac_lane<OB, 1, 0, Row::value>(sums.part[First % kCount], xv, w);
-  mac_lane<OB, 1, 1, Row::value>(sums.part[(First + 1) % kCount], xv, w);
-  mac_lane<OB, 1, 2, Row::value>(sums.part[(First + 2) % kCount], xv, w);
-  mac_lane<OB, 1, 3, Row::value>(sums.part[(First + 3) % kCount], xv, w);
+  mac_lane<OB, 1, 0, Row::value>(sums.part[First % Count], xv, w);
+  mac_lane<OB, 1, 1, Row::value>(sums.part[(First + 1) % Count], xv, w);
+  mac_lane<OB, 1, 2, Row::value>(sums.part[(First + 2) % Count], xv, w);
+  mac_lane<OB, 1, 3, Row::value>(sums.part[(First + 3) % Count], xv, w);
 #else
   SINTER_UNROLL
-  for (int c = 0; c < 4; c++) mac_step<Row>(sums.part[(First + c) % kCount], x + c, 0, w + c * Row::value);
+  for (int c = 0; c < 4; c++) mac_step<Row>(sums.part[(First + c) % Count], x + c, 0, w + c * Row::value);
 #endif
 }
 }  // namespace detail
 
-template <int OB, class Row = RowOf<OB>>
-SINTER_INLINE void mac_chains(Chains<OB>& sums, const float* x, const float* w, std::ptrdiff_t k,
+template <int OB, int Count, class Row = RowOf<OB>>
+SINTER_INLINE void mac_chains(Chains<OB, Count>& sums, const float* x, const float* w, std::ptrdiff_t k,
                               Row = Row()) {
-  constexpr int kCount = Chains<OB>::kCount, kStep = kCount < 4 ? 4 : kCount;
+  constexpr int kStep = Count < 4 ? 4 : Count;
   for (; k >= kStep; k -= kStep) {
     detail::chains_four<0, Row>(sums, x, w);
     if constexpr (kStep == 8) detail::chains_four<4, Row>(sums, x + 4, w + 4 * Row::value);
@@ -475,18 +478,18 @@ SINTER_INLINE void mac_chains(Chains<OB>& sums, const float* x, const float* w, 
     }
   }
   if (k > 0) detail::mac_step<Row>(sums.part[0], x, 0, w);
-  if (k > 1) detail::mac_step<Row>(sums.part[1 % kCount], x + 1, 0, w + Row::value);
-  if (k > 2) detail::mac_step<Row>(sums.part[2 % kCount], x + 2, 0, w + 2 * Row::value);
+  if (k > 1) detail::mac_step<Row>(sums.part[1 % Count], x + 1, 0, w + Row::value);
+  if (k > 2) detail::mac_step<Row>(sums.part[2 % Count], x + 2, 0, w + 2 * Row::value);
 }
 
-// One pixel's sums that are done by a single run of k.
-template <int OB, class Row = RowOf<OB>>
+// One pixel's sums that are done by a single run of k, in the order of panels of `Whole` vectors (0: OB).
+template <int Whole = 0, int OB, class Row = RowOf<OB>>
 SINTER_INLINE void mac_row(Tile<OB, 1>& acc, const float* x, const float* w, std::ptrdiff_t k,
                            Row row = Row()) {
-  Chains<OB> sums;
+  Chains<OB, chains_of(Whole == 0 ? OB : Whole)> sums;
   sums.part[0] = acc;
   SINTER_UNROLL
-  for (int c = 1; c < Chains<OB>::kCount; c++) tile_bias(sums.part[c], nullptr);
+  for (int c = 1; c < sums.kCount; c++) tile_bias(sums.part[c], nullptr);
   mac_chains(sums, x, w, k, row);
   acc = chains_sum(sums);
 }

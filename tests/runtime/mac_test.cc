@@ -135,6 +135,44 @@ void check_row() {
   }
 }
 
+// The sums of a narrow panel in the order of a wide one, with products that must be rounded: bit by bit those
+// of the wide panel's first columns.
+template <int OB, int Whole>
+void check_order() {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  const auto draw = [&](std::ptrdiff_t n) {
+    std::vector<float> v(static_cast<size_t>(n));
+    for (float& x : v) x = uniform(random);
+    return v;
+  };
+  for (const std::ptrdiff_t k : {1, 3, 8, 13, 100, 1027}) {
+    const std::vector<float> x = draw(k), wide = draw(k * Whole * kLanes);
+    std::vector<float> narrow(static_cast<size_t>(k * OB * kLanes));
+    for (std::ptrdiff_t i = 0; i < k; i++)
+      std::copy_n(wide.begin() + i * Whole * kLanes, OB * kLanes, narrow.begin() + i * OB * kLanes);
+    isa::Tile<OB, 1> got;
+    isa::Tile<Whole, 1> want;
+    isa::tile_bias(got, nullptr);
+    isa::tile_bias(want, nullptr);
+    isa::mac_row<Whole>(got, x.data(), narrow.data(), k);
+    isa::mac_row(want, x.data(), wide.data(), k);
+    for (int o = 0; o < OB; o++) {
+      float a[kLanes], b[kLanes];
+      isa::store(a, got.a[0][o]);
+      isa::store(b, want.a[0][o]);
+      for (int l = 0; l < kLanes; l++) ASSERT_EQ(a[l], b[l]) << OB << " k " << k << " lane " << l;
+    }
+  }
+}
+
+TEST(Mac, RowInTheOrderOfWiderPanels) {
+  check_order<1, 2>();
+  check_order<1, 4>();
+  check_order<2, 4>();
+  check_order<3, 4>();
+}
+
 // Panels whose rows lack the last vector's last lanes against whole ones, in lanes that are there.
 template <int OB, int T, int Tail>
 void check_short_rows() {
