@@ -5,7 +5,8 @@
 // branch whose types contradict each other (an exporter's branch for another rank) cannot run on any input
 // that the other one takes: it is marked unreachable, and to take it is an error of the run. Where both
 // branches are well typed, but of different ranks, and shapes alone choose (a squeeze of an axis that is 1 or
-// isn't), the first one is meant: the other is unreachable as well.
+// isn't), the first one is meant: the other is unreachable as well. Where a count of data chooses (whether
+// any box is left), both are meant, and such an If is refused.
 #include <algorithm>
 
 #include "ops/bodies.h"
@@ -66,13 +67,24 @@ void unify(Inference& x, size_t i, const Value& a, const Value& b) {
   }
 }
 
-// Whether the value is computed of extents alone.
+// An extent that the data decide, as the number of boxes that are left.
+bool counts_data(const Dim& d) {
+  std::vector<SymbolPtr> symbols;
+  d.collect_symbols(symbols);
+  return std::any_of(symbols.begin(), symbols.end(),
+                     [](const SymbolPtr& s) { return s->from_data && !s->learnable; });
+}
+
+// Whether the value is computed of extents alone, which are not counts of data.
 bool of_shapes(const Value* v, int depth = 0) {
   if (v->data) return true;
   const Node* n = v->producer;
   if (!n || depth > 16 || n->op->domain[0] != '\0') return false;
   for (const char* op : {"Shape", "Size"})
-    if (n->op->name == std::string_view(op)) return true;
+    if (n->op->name == std::string_view(op)) {
+      const Shape& s = n->inputs[0]->type.shape;
+      return std::none_of(s.begin(), s.end(), counts_data);
+    }
   static constexpr std::string_view kSteps[] = {
       "And",      "Cast",    "Concat",      "Equal",    "Gather", "Greater", "GreaterOrEqual",
       "Identity", "Less",    "LessOrEqual", "Mod",      "Not",    "Or",      "Reshape",

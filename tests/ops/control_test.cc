@@ -48,6 +48,14 @@ std::string counting(const std::string& inputs, const std::string& trip, const s
 }
 const std::string kOne = "start = Constant<value = int32 {1}>()", kBelowNine = "co = Less(k, nine)";
 
+// An If whose branches have the ranks 2 and 0, chosen by the number of elements of `of`.
+std::string ranks_by_size(const std::string& of) {
+  return "(float[N,3] x, bool[9] kept) => (float[M,K] y) { z = Compress<axis = 0>(x, kept)  n = Size(" + of +
+         ")  zero = Constant<value = int64 {0}>()  c = Greater(n, zero)  y = If (c) <then_branch = t () => "
+         "(float[P,Q] a) { a = Relu(x) }, else_branch = e () => (float b) { b = ReduceSum<keepdims = 0>(x) "
+         "}> }";
+}
+
 struct Typed {
   const char* name;
   std::string model, want;
@@ -62,6 +70,7 @@ const Typed kTyped[] = {
      "Relu(x) "
      "}, else_branch = e () => (float[N,3] b) { b = Neg(x) }> }",
      "float32[N,3]"},
+    {"ranks_by_an_extent", ranks_by_size("x"), "float32[N,3]"},  // the first branch is meant
     {"state_keeps_its_shape", loop_of("float[N,3] x, int64 n", "", "so = Add(s, x)"), "float32[N,3]"},
     {"state_grows", loop_of("float[2,3] x", kFour, "so = Concat<axis = 0>(s, x)"), "float32[2..10,3]"},
     {"state_grows_by_a_symbol", loop_of("float[N,3] x", kFour, "so = Concat<axis = 0>(s, x)"),
@@ -139,6 +148,7 @@ const Refused kRefused[] = {
     {"ranks", if_of("Relu(x)", "Flatten<axis = 0>(x)"), ""},
     {"branch_dtypes", if_of("Relu(x)", "Cast<to = 7>(x)"), "in one branch and int64[2,3] in the other"},
     {"branch_ranks", if_of("Relu(x)", "Size(x)"), "in one branch and"},
+    {"ranks_by_a_count", ranks_by_size("z"), "in one branch and"},
     {"state_rank", loop_of("float[2,3] x", kFour, "so = Size(s)"),
      "its body makes int64[] of the carried value"},
     {"no_end",
