@@ -138,6 +138,8 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   const PassHooks hooks = hooks_of(o);
   const int64_t max_ram = o.max_ram.empty() ? INT64_MAX : parse_size("--max-ram", o.max_ram);
   Model model = import_model(fs::path(o.model), import);
+  for (const std::string& w : model.warnings)
+    std::cerr << "sinter: warning: " << o.model << ": " << w << "\n";
   c.graph = std::move(model.graph);
   refuse_free_dims(*c.graph);
   const int64_t most_weights =

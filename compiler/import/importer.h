@@ -49,6 +49,7 @@ class Importer {
   Importer(const onnx::ModelProto& model, std::filesystem::path folder, const ImportOptions& options,
            const Learned& learned = {});
   std::unique_ptr<Graph> run();
+  const std::vector<std::string>& warnings() const { return warnings_; }
   // After run(): adds to `learned` what this import has found; whether another import would use it.
   bool learn(Learned& learned) const;
 
@@ -144,6 +145,10 @@ class Importer {
   std::set<std::string> dim_options_used_;
   std::map<std::string, Dim> named_dims_;    // dim_param -> its one Dim
   std::vector<std::string> free_dim_names_;  // for messages
+  // An input leaves an extent open. Whoever opened it has often left the extents of the sample elsewhere (a
+  // batch of 1), so that only ranks and types are held against what was inferred.
+  bool has_open_inputs_ = false;
+  std::vector<std::string> warnings_;
   Learned learned_;
   std::map<std::string, int64_t> capacities_;  // that outputs' bounds give counts, by symbol's name
   std::set<std::string> extent_operands_;      // inputs whose elements decide extents

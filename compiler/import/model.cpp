@@ -164,6 +164,7 @@ Dim Importer::input_dim(const ValueInfoProto& info, int axis) {
   const std::string name = param.empty() ? place : param;
   const auto known = param.empty() ? named_dims_.end() : named_dims_.find(param);
   const DimOption* option = option_for(param, place);
+  has_open_inputs_ = true;
   if (known == named_dims_.end()) {
     free_dim_names_.push_back(name);
     Dim dim = free_dim(name, origin, option, actual);
@@ -279,7 +280,8 @@ void Importer::check_output(const ValueInfoProto& info, const Value& v) {
     refuse("declared as {}, but it is {}", sinter::name_of(dtype), text(v.type));
   if (!declared.has_shape()) return;
   std::string shape;
-  bool wrong = declared.shape().dim_size() != static_cast<int>(v.type.shape.size());
+  const bool wrong_rank = declared.shape().dim_size() != static_cast<int>(v.type.shape.size());
+  bool wrong = wrong_rank;
   for (int i = 0; i < declared.shape().dim_size(); ++i) {
     const auto& d = declared.shape().dim(i);
     shape += (i ? "," : "") + (d.has_dim_value() ? std::to_string(d.dim_value()) : std::string("?"));
@@ -287,7 +289,10 @@ void Importer::check_output(const ValueInfoProto& info, const Value& v) {
     const Dim& ours = v.type.shape[static_cast<size_t>(i)];
     wrong = ours.is_static() && !ours.is(d.dim_value());
   }
-  if (wrong) refuse("declared as [{}], but it is {}", shape, text(v.type));
+  if (!wrong) return;
+  const std::string what = fmt::format("declared as [{}], but it is {}", shape, text(v.type));
+  if (wrong_rank || !has_open_inputs_) refuse("{}", what);
+  warnings_.push_back(fmt::format("output {}: {}", sinter::quoted(info.name()), what));
 }
 
 void Importer::add_outputs(Scope& scope) {

@@ -57,6 +57,7 @@ Model model_of(const onnx::ModelProto& proto, const fs::path& folder, const Impo
   for (;;) {
     Importer importer(proto, folder, options, learned);
     m.graph = importer.run();
+    m.warnings = importer.warnings();
     if (learned.final || !importer.learn(learned)) return m;
   }
 }

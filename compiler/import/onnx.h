@@ -44,6 +44,7 @@ struct Model {
   std::string sha256;  // of the file's bytes, 64 hex digits; empty where there was no file
   std::string producer;
   int64_t ir_version = 0;
+  std::vector<std::string> warnings;  // what the model says of itself and isn't so, but harms nothing
 };
 
 // The newest opset of the domain "" that is understood; older ones are rewritten to it.

@@ -193,12 +193,14 @@ void Importer::adopt(Graph& g, Node& n) {
     const auto declared = declared_.find(v->name);
     Shape& shape = v->type.shape;
     if (declared == declared_.end()) continue;
-    bool fits = declared->second.size() == shape.size();
+    const bool same_rank = declared->second.size() == shape.size();
+    bool fits = same_rank;
     for (size_t a = 0; fits && a < shape.size(); ++a)
       fits = declared->second[a].is(-1) || !shape[a].is_static() || shape[a] == declared->second[a];
     const auto& outputs = model_.graph().output();  // those are compared when all is known
     if (!fits &&
-        std::any_of(outputs.begin(), outputs.end(), [&](const auto& o) { return o.name() == v->name; }))
+        ((same_rank && has_open_inputs_) ||
+         std::any_of(outputs.begin(), outputs.end(), [&](const auto& o) { return o.name() == v->name; })))
       continue;
     if (!fits)
       refuse_node(n, fmt::format("its output {} is {}, but the model declares {}", sinter::quoted(v->name),

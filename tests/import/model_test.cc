@@ -186,6 +186,32 @@ TEST(Model, BrokenStructureIsRefused) {
             R"("y" (Relu): attribute "alpha" refers to a function's attribute outside of a function)");
 }
 
+// Whoever opened the batch has left the sample's elsewhere: the extents of "a" and "y".
+TEST(Model, ExtentsOfTheSampleAreForgivenWhereInputsAreOpen) {
+  const auto import_with = [](const std::string& input, const std::string& outputs,
+                              const std::vector<DimOption>& dims) {
+    auto proto = parse_text("<ir_version: 8, opset_import: [\"\" : 17]> g (float[" + input + ",3] x) => (" +
+                            outputs + ") { a = Relu(x) y = Neg(a) }");
+    auto* stale = proto.mutable_graph()->add_value_info();
+    stale->set_name("a");
+    auto* shape = stale->mutable_type()->mutable_tensor_type();
+    shape->set_elem_type(1);
+    for (const int64_t extent : {1, 3}) shape->mutable_shape()->add_dim()->set_dim_value(extent);
+    ImportOptions options;
+    options.dims = dims;
+    return import_model(proto, {}, options);
+  };
+  const Model fixed = import_with("N", "float[1,3] y", {{"N", 4, 4, 1}});
+  EXPECT_EQ(text(fixed.graph->outputs[0]->type), "float32[4,3]");
+  EXPECT_EQ(fixed.warnings,
+            std::vector<std::string>{R"(output "y": declared as [1,3], but it is float32[4,3])"});
+  const Model bounded = import_with("N", "float[1,3] y", {{"N", 1, 4, 1}});
+  EXPECT_EQ(text(bounded.graph->outputs[0]->type), "float32[N,3]");
+  EXPECT_TRUE(bounded.warnings.empty());
+  EXPECT_NE(refusal_of([&] { import_with("N", "float[3] y", {{"N", 4, 4, 1}}); }), "accepted");
+  EXPECT_NE(refusal_of([&] { import_with("4", "float[4,3] y", {}); }), "accepted");
+}
+
 TEST(Model, InputMayBeOutput) {
   const Model m = import_text(R"(<ir_version: 8, opset_import: ["" : 17]>
     g (float[2] x) => (float[2] x, float[2] y, float[1] k) { y = Relu(x) k = Constant<value_floats = [4.0]>() })");
