@@ -226,6 +226,7 @@ void Importer::add_input(Scope& scope, const ValueInfoProto& info) {
     for (int axis = 0; axis < declared.shape().dim_size(); ++axis)
       type.shape.push_back(input_dim(info, axis));
   } else if (actual != options_.input_shapes.end()) {
+    has_open_inputs_ = true;
     type.shape.assign(actual->second.begin(), actual->second.end());
   } else if (constant == options_.constants.end()) {
     refuse("the model gives it no shape");
