@@ -80,7 +80,9 @@ void fused_matmul(Rewrite& r) {
   }
 }
 
-// y = activation(x) by its name in an attribute; `parameters` in the order of ONNX's attributes.
+// y = activation(x) by its name in an attribute; `parameters` in the order of ONNX's attributes. Constants
+// take the type of the node's first input: x has none yet, and what would give it one is only written behind
+// it.
 void activate(Rewrite& r, const std::string& name, const std::vector<float>& parameters, Value* x, Value* y) {
   const auto number = [&](size_t i, float fallback) {
     return i < parameters.size() ? parameters[i] : fallback;
@@ -91,11 +93,13 @@ void activate(Rewrite& r, const std::string& name, const std::vector<float>& par
   if (name == "Elu") return r.then(name, {x}, y, with({{"alpha", number(0, 1)}}));
   if (name == "HardSigmoid")
     return r.then(name, {x}, y, with({{"alpha", number(0, 0.2f)}, {"beta", number(1, 0.5f)}}));
-  if (name == "Clip")
+  if (name == "Clip") {
+    Value* like = r.node.input(0);
     return r.then(name,
-                  {x, r.constant_like(number(0, std::numeric_limits<float>::lowest()), x, "lo"),
-                   r.constant_like(number(1, std::numeric_limits<float>::max()), x, "hi")},
+                  {x, r.constant_like(number(0, std::numeric_limits<float>::lowest()), like, "lo"),
+                   r.constant_like(number(1, std::numeric_limits<float>::max()), like, "hi")},
                   y);
+  }
   r.fail(fmt::format("activation {} is not supported", quoted(name)));
 }
 void fused_gemm(Rewrite& r) {

@@ -32,6 +32,13 @@ const Same kSame[] = {
      "(float[N,3,6,6] x, float[4,3,3,3] w_w, float[4] w_b, float[N,4,4,4] z) => (float[N,4,4,4] y)",
      "y = com.microsoft.FusedConv<activation = \"LeakyRelu\", activation_params = [0.25]>(x, w_w, w_b, z)",
      "c = Conv(x, w_w, w_b)  d = Add(c, z)  y = LeakyRelu<alpha = 0.25>(d)"},
+    {"FusedConvClips", "(float[N,3,6,6] x, float[4,3,3,3] w_w) => (float[N,4,4,4] y)",
+     "y = com.microsoft.FusedConv<activation = \"Clip\", activation_params = [0.0, 0.5]>(x, w_w)",
+     HALF "zero = Constant<value = float {0.0}>()  c = Conv(x, w_w)  y = Clip(c, zero, half)"},
+    {"FusedGemmClips", "(float[N,4] x, float[4,5] w_w) => (float[N,5] y)",
+     "y = com.microsoft.FusedGemm<activation = \"Clip\", activation_alpha = 0.0, activation_beta = 0.5>(x, "
+     "w_w)",
+     HALF "zero = Constant<value = float {0.0}>()  g = Gemm(x, w_w)  y = Clip(g, zero, half)"},
     {"FusedGemm", "(float[N,4] x, float[5,4] w_w, float[5] w_b) => (float[N,5] y)",
      "y = com.microsoft.FusedGemm<transB = 1, activation = \"Relu\">(x, w_w, w_b)",
      "g = Gemm<transB = 1>(x, w_w, w_b)  y = Relu(g)"},
@@ -130,6 +137,19 @@ TEST_P(Contrib, IsTheOnnxOperators) {
 
 INSTANTIATE_TEST_SUITE_P(All, Contrib, testing::ValuesIn(kSame),
                          [](const auto& info) { return info.param.name; });
+
+// As ONNX Runtime writes it into a file of opset 11 that it has optimised; the definition is opset 17's.
+TEST(Contrib, LayerNormalizationBeforeItsOpset) {
+  const char* signature = " (float[N,5,8] x, float[8] w_s, float[8] w_b) => (float[N,5,8] y) { ";
+  const char* node = "y = LayerNormalization<axis = -1, epsilon = 0.01>(x, w_s, w_b) }";
+  const auto of_opset = [&](const char* opset) {
+    return graph_of(std::string("<ir_version: 8, opset_import: [\"\" : ") + opset + "]> g" + signature +
+                    node);
+  };
+  const auto got = of_opset("11"), want = of_opset("17");
+  const std::vector<Tensor> inputs = inputs_of(*want, 3, 5);
+  EXPECT_EQ(difference_of(evaluate(*got, inputs)[0], evaluate(*want, inputs)[0], 0), "");
+}
 
 TEST(ContribRefusals, WhatIsNotSupported) {
   struct Case {
