@@ -44,6 +44,13 @@ const Value* first_output(const Layer& l) {
 
 std::string cut(const std::string& s, size_t n) { return s.size() <= n ? s : s.substr(0, n - 3) + "..."; }
 
+// The branches of an If that end the run with an error, and why.
+void print_unreachable(const Node& n) {
+  for (size_t k = 0; n.bodies.size() == 2 && k < 2; ++k)
+    if (const std::string& why = n.bodies[k]->unreachable; !why.empty())
+      fmt::print("      its {} branch is an error of the run: {}\n", k == 0 ? "then" : "else", why);
+}
+
 void print_table(const Compiled& c) {
   for (const auto* list : {&c.graph->inputs, &c.graph->outputs})
     for (const Value* v : *list)
@@ -63,6 +70,7 @@ void print_table(const Compiled& c) {
     // What pass fuse_attention says of a Softmax that it left.
     if (const std::string why = l.node->attributes.text("no_attention", ""); !why.empty())
       fmt::print("      no attention: {}\n", why);
+    print_unreachable(*l.node);
   }
   fmt::print("\n{} layers for {}, {:.3f} MFLOP\n", c.plan.layers.size(), c.target->name, flops / 1e6);
   fmt::print("arena    {:>12} bytes; {} are alive at once at most\n", c.plan.arena_bytes, c.plan.live_bytes);

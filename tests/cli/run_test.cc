@@ -173,6 +173,15 @@ TEST_F(Run, VerifyTakesOverChoicesAmongEquals) {
   expect({"verify", path("m.onnx"), "--in", path("x.npy")}, 0, "chooses otherwise among numbers that agree");
 }
 
+TEST_F(Run, InspectNamesABranchThatCannotRun) {
+  save_text(
+      "g (float[2,3] x, bool c) => (float[M,K] y) { y = If (c) <then_branch = t () => (float[P,Q] a) { a = "
+      "Relu(x) }, else_branch = e () => (float[R,S] b) { b = MatMul(x, x) }> }",
+      path("m.onnx"));
+  expect({"inspect", path("m.onnx")}, 0,
+         "its else branch is an error of the run: \"b\" (MatMul): inner extents of [2,3] and [2,3]");
+}
+
 TEST_F(Run, BenchAndInspectWriteTheirFiles) {
   save_text("g (float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}> { y = Mul(x, w) }", path("m.onnx"));
   expect({"bench", path("m.onnx"), "--repeat", "3", "--json", path("b.json")}, 0, "of 3 runs");
