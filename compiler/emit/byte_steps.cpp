@@ -123,6 +123,7 @@ std::optional<ByteSteps> byte_steps(const ExprPtr& e, const std::function<double
   }
   if (s.low > s.high) return std::nullopt;
   if (scale != 1) s.value = Expr::call("mul", {s.value, Expr::constant(1 / scale, DType::kF32)});
+  if (!has_vector_text(*s.value)) return std::nullopt;  // integers that are added before they become floats
   return s;
 }
 

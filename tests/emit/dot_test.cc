@@ -261,6 +261,11 @@ TEST(Dot, ByteSteps) {
   EXPECT_FALSE(steps(bytes_of(E::call("exp", {scaled}), 1, 0, kI8), 2)) << "a function that may overflow";
   EXPECT_FALSE(steps(bytes_of(scaled, 1, 0, DType::kI16), 2));
   EXPECT_TRUE(steps(bytes_of(reals_of(E::input(0, kU8), 0.013f, 128), 0.07f, 3, kI8), 2));
+  // A bias of integers is added before the sum becomes a float: no lanes do that, here behind a first byte.
+  const ExprPtr biased =
+      E::cast(E::call("add", {E::accumulator(DType::kI32), E::input(0, DType::kI32)}), kF32);
+  const ExprPtr inner = bytes_of(E::call("mul", {biased, number(0.01)}), 1, 88, kU8);
+  EXPECT_FALSE(steps(bytes_of(reals_of(inner, 0.013f, 128), 0.07f, 3, kI8), 2));
 }
 
 // An inverse is only used where it rounds every value as the division does.
