@@ -46,7 +46,7 @@ std::string cut(const std::string& s, size_t n) { return s.size() <= n ? s : s.s
 
 // The branches of an If that end the run with an error, and why.
 void print_unreachable(const Node& n) {
-  for (size_t k = 0; n.bodies.size() == 2 && k < 2; ++k)
+  for (size_t k = 0; k < n.bodies.size(); ++k)
     if (const std::string& why = n.bodies[k]->unreachable; !why.empty())
       fmt::print("      its {} branch is an error of the run: {}\n", k == 0 ? "then" : "else", why);
 }

@@ -98,6 +98,7 @@ std::optional<ByteSteps> byte_steps(const ExprPtr& e, const std::function<double
   if (!(scale > 1e-30f && scale < 1e30f) || zero != std::nearbyint(zero) || std::abs(zero) > 255)
     return std::nullopt;
   if (!(magnitude(*q.args[0], 1L << 31, most) < 1e30)) return std::nullopt;  // never NaN
+  if (!has_vector_text(*q.args[0])) return std::nullopt;  // integers that are added before they become floats
   ByteSteps s{q.args[0], static_cast<int>(zero), lowest(e->dtype), highest(e->dtype)};
   if (scale != 1 && !divides_by_inverse(s.value, scale)) return std::nullopt;
   const auto bound = [&](const ExprPtr& b) {  // the byte that b becomes
@@ -123,7 +124,6 @@ std::optional<ByteSteps> byte_steps(const ExprPtr& e, const std::function<double
   }
   if (s.low > s.high) return std::nullopt;
   if (scale != 1) s.value = Expr::call("mul", {s.value, Expr::constant(1 / scale, DType::kF32)});
-  if (!has_vector_text(*s.value)) return std::nullopt;  // integers that are added before they become floats
   return s;
 }
 

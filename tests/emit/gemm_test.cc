@@ -8,7 +8,7 @@
 namespace sinter {
 namespace {
 
-// A weight of `shape` that depends on `k` numbers of its inner axes alone.
+// A random weight of `shape` that is the same for every index of its column axis.
 Arg equal_columns(const Ints& shape, size_t column_axis, unsigned seed) {
   Ints one = shape;
   one[column_axis] = 1;
