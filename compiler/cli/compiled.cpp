@@ -151,7 +151,10 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   passes.dot_products = c.target->dot_products || o.small_weights;  // as floats, bytes would take four times
   run_passes(*c.graph, passes, hooks);
   arrange(*c.graph, *c.target, o.threads, 0, tuning);
-  if (o.small_weights) store_small_weights(*c.graph);
+  if (o.small_weights)
+    store_small_weights(*c.graph);
+  else
+    store_weight_parts(*c.graph, *c.target, o.threads);
   plan_model(c, o.threads, most_weights);
   if (c.plan.arena_bytes > max_ram)
     refuse("the arena takes {} bytes, --max-ram allows {}; at least {} are alive at once", c.plan.arena_bytes,

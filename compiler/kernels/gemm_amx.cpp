@@ -13,6 +13,7 @@
 #include "kernels/gemm_amx.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "emit/epilogue.h"
@@ -129,6 +130,33 @@ std::optional<AmxChoice> choose_amx(const Node& n, const Target& t) {
 
 bool accepts(const Node& n, const Target& t) { return choose_amx(n, t).has_value(); }
 
+// The bfloat16 that is left of v when `part` ones have been taken off it.
+uint16_t part_of(float v, int part) {
+  const auto high = [](float x) { return std::bit_cast<uint32_t>(x) >> 16; };
+  for (; part > 0; --part) v -= std::bit_cast<float>(high(v) << 16);
+  return static_cast<uint16_t>(high(v));
+}
+
+// The weights as amx_split_panel leaves them (runtime/sinter/amx.h), a panel after the other.
+std::vector<uint16_t> split_panels(const Panels& panels, int lanes, const RowProduct& p) {
+  const int64_t blocks = blocks_of(p.k);
+  std::vector<uint16_t> out(
+      static_cast<size_t>((panels.full * panels.vectors + panels.rest) * lanes * blocks * 3 * kDepth));
+  auto to = out.begin();
+  for (int64_t i = 0; i < panel_count(panels); ++i) {
+    const int64_t c = i * panels.vectors * lanes;
+    const int vectors = i < panels.full ? panels.vectors : panels.rest;
+    for (int64_t b = 0; b < blocks; ++b)
+      for (int part = 0; part < 3; ++part)
+        for (int v = 0; v < vectors; ++v)
+          for (int64_t line = 0; line < 16; ++line)
+            for (int64_t j = c + int64_t{v} * lanes; j < c + int64_t{v + 1} * lanes; ++j)
+              for (int64_t k = b * kDepth + line; k < (b + 1) * kDepth; k += 16)
+                *to++ = k < p.k && j < p.n ? part_of(p.at(k, j), part) : uint16_t{0};
+  }
+  return out;
+}
+
 class Writer {
  public:
   Writer(LayerWriter& w, const AmxChoice& choice)
@@ -144,17 +172,16 @@ class Writer {
     w_.can_fail();
     w_.flops(Dim(2 * p_.rows * p_.k * p_.n));
     share_groups();
-    w_.summary(fmt::format("{}{} [{}, {}] x [{}, {}] on tile matrices, groups of {} rows{}{}", n_.op->name,
+    in_parts_ = by_groups_ && !c_.once && !windows() && n_.attributes.has("weight_parts");
+    w_.summary(fmt::format("{}{} [{}, {}] x [{}, {}] on tile matrices, groups of {} rows{}{}{}", n_.op->name,
                            window_words(), p_.rows, p_.k, p_.k, p_.n, std::min(c_.rows(), p_.rows),
-                           c_.cuts > 1 ? fmt::format(", k cut in {}", c_.cuts) : "", epilogue_.summary()));
+                           c_.cuts > 1 ? fmt::format(", k cut in {}", c_.cuts) : "",
+                           in_parts_ ? ", weights stored in parts" : "", epilogue_.summary()));
     panels_ = cut_panels(p_.n, 2, w_.target.lanes);
     blocks_ = blocks_of(p_.k) / c_.cuts;
     pitch_ = blocks_ * 3 * kDepth;
     x_ = w_.input(0);
-    weights_.emplace(w_, panels_, p_.k);
-    weights_->add_group(p_.n, [&](int64_t i, int64_t j) { return p_.at(i, j); });
-    weights_->store(
-        "w", fmt::format("[{}][{}], in panels of {} columns", p_.k, p_.n, panels_.vectors * w_.target.lanes));
+    store_weights();
     bias_ = row_bias(w_, p_.n);
     y_ = w_.output(0);
     w_.out.line("if (!amx_permitted()) return sinter::kTargetError;");
@@ -173,6 +200,20 @@ class Writer {
     return fmt::format(" {}x{}, stride {}x{}, as", w.kernel[0], w.kernel[1], w.strides[0], w.strides[1]);
   }
 
+  void store_weights() {
+    const std::string comment =
+        fmt::format("[{}][{}], in panels of {} columns", p_.k, p_.n, panels_.vectors * w_.target.lanes);
+    if (in_parts_) {
+      const std::vector<uint16_t> parts = split_panels(panels_, w_.target.lanes, p_);
+      stored_parts_ = w_.weights("w", "std::uint16_t", parts.data(), parts.size() * sizeof(uint16_t),
+                                 comment + ", in parts (sinter/amx.h)");
+      return;
+    }
+    weights_.emplace(w_, panels_, p_.k);
+    weights_->add_group(p_.n, [&](int64_t i, int64_t j) { return p_.at(i, j); });
+    weights_->store("w", comment);
+  }
+
   // For several threads as many groups for each, if they have some tiles; no thread reads what another one
   // has split, which would come from its cache.
   void share_groups() {
@@ -180,13 +221,12 @@ class Writer {
     by_groups_ = w_.threads > 1 && (c_.once || count >= 4 * w_.threads);
     if (!by_groups_ || c_.groups > 4 * w_.threads) return;
     c_.groups = round_up(c_.groups, w_.threads);
-    // Smaller tiles where one of a thread's would be nearly empty.
+    // One more and smaller tiles where they leave out a twentieth of the rows that nobody needs.
     const int64_t most = ceil_div(count, c_.groups);
-    c_.tile = kTileRows;
-    for (int64_t tiles = most; tiles <= most + 1; ++tiles) {
-      const int64_t rows = ceil_div(p_.rows, tiles * c_.groups);
-      if (tiles == most || tiles * rows < c_.rows()) c_.tile = rows, c_.tiles = tiles;
-    }
+    const auto rows_of = [&](int64_t tiles) { return ceil_div(p_.rows, tiles * c_.groups); };
+    const int64_t one_more = (most + 1) * rows_of(most + 1);
+    c_.tiles = one_more * 20 < most * rows_of(most) * 19 ? most + 1 : most;
+    c_.tile = rows_of(c_.tiles);
     c_.groups = ceil_div(p_.rows, c_.rows());
   }
 
@@ -239,7 +279,8 @@ class Writer {
         w_.open_parts(std::to_string(by_groups_ ? c_.groups : panel_count(panels_)));
     const LayerWriter::Turns all{"0", std::to_string(c_.groups)};
     rows_parts_ = w_.scratch_of_part("x_parts", "std::uint16_t", c_.rows() * pitch_);
-    columns_ = w_.scratch_of_part("w_parts", "std::uint16_t", (looks_ahead() ? 2 : 1) * panel_numbers());
+    if (!in_parts_)
+      columns_ = w_.scratch_of_part("w_parts", "std::uint16_t", (looks_ahead() ? 2 : 1) * panel_numbers());
     if (c_.cuts > 1)
       kept_ = w_.scratch_of_part("kept", "float", panel_count(panels_) * blocks_a_group() * block_sums());
     w_.out.line("amx_open({});", c_.tile);
@@ -317,7 +358,8 @@ class Writer {
     w_.out.line("// `vectors` vectors of columns from c, the last one with `last` columns");
     w_.out.line(
         "const auto panel = [&](auto vectors, [[maybe_unused]] auto last, [[maybe_unused]] std::int64_t c, "
-        "[[maybe_unused]] const float* wp) __attribute__((always_inline)) {{");
+        "[[maybe_unused]] const {}* wp) __attribute__((always_inline)) {{",
+        in_parts_ ? "std::uint16_t" : "float");
     w_.out.line("constexpr int kVectors = vectors.value;");
   }
 
@@ -328,7 +370,7 @@ class Writer {
     if (looks_ahead()) {
       w_.out.line("const float* ready = nullptr;  // the weights whose parts are at `parts`");
       w_.out.line("std::uint16_t *parts = {0}, *next_parts = {0} + {1};", columns_, panel_numbers());
-    } else {
+    } else if (!in_parts_) {
       w_.out.line("std::uint16_t* const parts = {};", columns_);
     }
     finish_block();
@@ -337,7 +379,10 @@ class Writer {
       w_.out.line("constexpr bool kOdd = kVectors != {} || last.value != kLanes;", panels_.vectors);
       w_.out.line("if constexpr (kOdd) finish({}, due_end);", whole());
     }
-    if (!c_.once) split_panel();
+    if (in_parts_)
+      take_parts();
+    else if (!c_.once)
+      split_panel();
     beside();
     w_.out.line("const auto block = [&](auto tiles, std::int64_t i) __attribute__((always_inline)) {{");
     if (splits_rows())
@@ -362,7 +407,10 @@ class Writer {
       w_.out.line("if (lines > 0) ready = next, std::swap(parts, next_parts);");
     }
     w_.out.put("};");
-    weights_->emit("", panels);
+    if (in_parts_)
+      emit_panels(w_, panels_, pitch_, stored_parts_, "0", panels);
+    else
+      weights_->emit("", panels);
     if (panels_.full > 0) w_.out.line("finish({}, due_end);", whole());
   }
   // A block's tiles as they are before its products.
@@ -383,6 +431,7 @@ class Writer {
     const int64_t rows = ceil_div(2 * c_.tile, kSteps * blocks_);
     w_.out.line("{}finish(vectors, last, {});", rows > 1 ? "" : "if (step % 2 == 0) ", rows > 1 ? rows : 2);
     if (looks_ahead()) split_lines();
+    if (in_parts_) ask_ahead();
     if (splits_rows()) split_blocks();
     w_.out.put("};");
   }
@@ -396,7 +445,7 @@ class Writer {
     return fmt::format("amx_split_panel<kVectors>(wp, {}, {}, {});", depth(), weights_->row(), to);
   }
   // Whether whole panels are split while the products of those before them run.
-  bool looks_ahead() const { return !c_.once && panels_.full > 1 && weights_->in_place(); }
+  bool looks_ahead() const { return !in_parts_ && !c_.once && panels_.full > 1 && weights_->in_place(); }
   int64_t panel_numbers() const { return panels_.vectors * w_.target.lanes * pitch_; }
   void split_panel() {
     const std::string split = whole_panel("parts");
@@ -409,6 +458,15 @@ class Writer {
                 (panels_.full + (last_alike ? 1 : 0)) * panels_.vectors * w_.target.lanes, 16 * blocks_);
     w_.out.put("std::int64_t line = 0;  // of the next panel");
   }
+  // A panel's parts where they are stored, and the next one's, which its products ask for.
+  void take_parts() {
+    w_.out.line("const std::uint16_t *const parts = wp, *ahead = wp + kVectors * kLanes * {};", pitch_);
+  }
+  void ask_ahead() {
+    const int64_t lines = ceil_div(16, blocks_a_group());
+    w_.out.line("for (int i = 0; i < {}; ++i, ahead += 2 * kLanes) __builtin_prefetch(ahead, 0, 2);", lines);
+  }
+
   void split_lines() {
     // Evenly, as lines of panels to come are asked for at the same pace, and each time in the same steps.
     const int64_t lines = ceil_div(16, blocks_a_group());
@@ -484,9 +542,10 @@ class Writer {
   Panels panels_;
   std::optional<PanelWeights> weights_;
   bool by_groups_ = false;  // they are the parts
+  bool in_parts_ = false;   // so are the weights stored
   int64_t blocks_ = 0;      // of k, or of a cut of it
   int64_t pitch_ = 0;       // numbers of a row's parts, or of a column's
-  std::string x_, y_, bias_, rows_parts_, columns_, sums_, kept_;
+  std::string x_, y_, bias_, rows_parts_, columns_, stored_parts_, sums_, kept_;
 };
 
 void emit(LayerWriter& w) { Writer(w, *choose_amx(w.node, w.target)).emit(); }

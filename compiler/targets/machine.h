@@ -19,6 +19,7 @@ struct Machine {
   bool starts_cold = false;   // no layer finds its weights in the second-level cache, however few they are
   double work_share = 0.8;    // of the second-level cache, for the inputs and sums of work cut to stay there
   int64_t again_at_once = 0;  // bytes that each tile may read again for nothing; 0: what the first level has
+  int64_t l3 = 0;             // bytes of a third level that a net's weights can count on; 0: not known
   int64_t reread_bytes() const { return again_at_once > 0 ? again_at_once : l1; }
   int64_t work_bytes() const { return static_cast<int64_t>(static_cast<double>(l2) * work_share); }
 };

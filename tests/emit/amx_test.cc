@@ -1,7 +1,10 @@
 // Products on AMX's tile matrices: tails of k, of columns and of rows; one block and many; groups of rows
 // with the weights split first or a panel at a time; every form of the operands; windows, with k cut and
-// whole; epilogues; weights of 16 bits; threads. And where they are used.
+// whole; epilogues; weights of 16 bits, or in parts; threads. And where they are used.
 #include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
 
 #include "emit/layer.h"
 #include "emit/row_products.h"
@@ -68,7 +71,7 @@ Node* add(Sheet& s, const WindowCase& c, unsigned seed) {
 }
 
 // Within what a float's sums may have: the parts lose nothing.
-void run(const BuildOptions& options, DType type = DType::kF32) {
+void run(const BuildOptions& options, DType type = DType::kF32, bool in_parts = false) {
   const Target& t = target(kTarget);
   GeneratedBatch batch;
   Sheet s;
@@ -87,6 +90,7 @@ void run(const BuildOptions& options, DType type = DType::kF32) {
     if (i++ % 2 == 0) add_row_epilogue(s);
   }
   if (type != DType::kF32) store_small_weights(s.graph());
+  if (in_parts) store_weight_parts(s.graph(), t, options.threads);
   s.into(batch, "amx", {{}}, {1e-5, 2e-5});
   expect_good(batch.run(t, options), kTarget);
 }
@@ -96,6 +100,7 @@ TEST(Amx, Clang) { run({.clang = true}); }
 TEST(Amx, Sanitizers) { run({.sanitize = true}); }
 TEST(Amx, Threads) { run({.threads = 3}); }
 TEST(Amx, ThreadsOfATileEach) { run({.threads = 64}); }
+TEST(Amx, ThreadsWithWeightsInParts) { run({.threads = 2}, DType::kF32, true); }
 TEST(Amx, HalfWeights) { run({.flags = "-O2"}, DType::kF16); }
 
 TEST(Amx, CutsKWhereRowsOfItAreLong) {
@@ -154,6 +159,53 @@ TEST(Amx, OnlyWhereAllowedAndFaster) {
   EXPECT_EQ(kernel_of(kCases[3], 1, "sapphirerapids"), "gemm") << "has no tiles";
   EXPECT_EQ(kernel_of(kCases[0], 1, kTarget), "gemm") << "one row";
   EXPECT_EQ(kernel_of(kCases[8], 1, kTarget), "gemm") << "half of k and most columns would be zeros";
+}
+
+std::string stored_type(const Plan& plan) {
+  for (const Parameter& p : plan.layers.back().parameters)
+    if (p.kind == Parameter::Kind::kWeights && p.name == "w") return p.type;
+  return "";
+}
+
+// Half as many bytes again, where several threads would each split all weights and a cache holds them.
+TEST(Amx, WeightsInParts) {
+  const auto type_of = [](int threads, Shape x, int64_t n, const char* name = kTarget) {
+    Sheet s;
+    add(s, RowProductCase{"MatMul", std::move(x), n, false, false, 0}, 1);
+    store_weight_parts(s.graph(), target(name), threads);
+    WeightStore store;
+    return stored_type(make_plan(s.graph(), target(name), store, {}, threads));
+  };
+  const std::string parts = "const std::uint16_t*", whole = "const float*";
+  EXPECT_EQ(type_of(2, {Dim(128), Dim(256)}, 320), parts);
+  EXPECT_EQ(type_of(1, {Dim(128), Dim(256)}, 320), whole);
+  EXPECT_EQ(type_of(2, {Dim(48), Dim(256)}, 320), whole) << "threads have columns of their own";
+  EXPECT_EQ(type_of(2, {Dim(1024), Dim(64)}, 96), whole) << "split once, before all rows";
+  EXPECT_EQ(type_of(2, {Dim(128), Dim(4096)}, 4096), whole) << "comes from memory";
+  EXPECT_EQ(type_of(2, {Dim(128), Dim(256)}, 320, "sapphirerapids"), whole);
+}
+
+// The parts of a weight make up all of its bits: high, middle and low.
+TEST(Amx, PartsLoseNothing) {
+  constexpr int64_t k = 64, n = 96;
+  Sheet s;
+  add(s, RowProductCase{"MatMul", {Dim(128), Dim(k)}, n, false, false, 0}, 1);
+  store_weight_parts(s.graph(), target(kTarget), 2);
+  WeightStore store;
+  const Plan plan = make_plan(s.graph(), target(kTarget), store, {}, 2);
+  ASSERT_EQ(stored_type(plan), "const std::uint16_t*");
+  const Tensor& w = *s.graph().nodes.back()->inputs[1]->data;
+  const auto part = [&](int64_t i, int64_t j, int64_t number) {
+    const int64_t panel = j / 32, block = panel * (k / 32) + i / 32,
+                  tile = (block * 3 + number) * 2 + j % 32 / 16;
+    const int64_t at = tile * 512 + i % 16 * 32 + j % 16 * 2 + i % 32 / 16;
+    uint16_t bits = 0;
+    std::memcpy(&bits, store.bytes().data() + at * 2, 2);
+    return std::bit_cast<float>(uint32_t{bits} << 16);
+  };
+  for (int64_t i = 0; i < k; ++i)
+    for (int64_t j = 0; j < n; ++j)
+      EXPECT_EQ(part(i, j, 0) + (part(i, j, 1) + part(i, j, 2)), w.as<float>()[i * n + j]) << i << ", " << j;
 }
 
 // --exact leaves sums as the model has them; other targets have no use for the mark.

@@ -1,0 +1,28 @@
+// Weights as the parts that tile matrices multiply (runtime/sinter/amx.h), split when the net is compiled.
+//
+// They are half as large again as floats. One thread splits a panel's weights beside the products of the one
+// before and is hardly slower for it; of several, that have a few tiles of rows each, every one splits all
+// weights, which takes a fifth of a BERT's time. So a net for several threads has its weights stored in parts
+// as long as all of them stay in the third-level cache: from behind it they come more slowly than they are
+// split.
+#include <vector>
+
+#include "plan/plan.h"
+#include "targets/machine.h"
+
+namespace sinter {
+
+void store_weight_parts(Graph& g, const Target& t, int threads) {
+  if (threads < 2 || !t.tile_matrices) return;
+  std::vector<Node*> products;
+  int64_t bytes = 0;  // that pass in each run: not a table's, of which it takes some rows
+  for (const auto& n : g.nodes)
+    if (n->attributes.integer("amx", 0) != 0 && n->inputs[1]->data) {
+      products.push_back(n.get());
+      bytes += static_cast<int64_t>(n->inputs[1]->data->bytes());
+    }
+  if (bytes / 2 * 3 > machine_of(t).l3) return;
+  for (Node* n : products) n->attributes.set("weight_parts", int64_t{1});
+}
+
+}  // namespace sinter
