@@ -283,6 +283,7 @@ class Writer {
       columns_ = w_.scratch_of_part("w_parts", "std::uint16_t", (looks_ahead() ? 2 : 1) * panel_numbers());
     if (c_.cuts > 1)
       kept_ = w_.scratch_of_part("kept", "float", panel_count(panels_) * blocks_a_group() * block_sums());
+    if (looks_ahead()) panel_sequence(turns);
     w_.out.line("amx_open({});", c_.tile);
     open_group(by_groups_ ? turns : all);
     if (windows()) open_cut();
@@ -367,12 +368,7 @@ class Writer {
   // spread over the steps of a block's products: finishing the block before, splitting what comes next.
   void blocks(const LayerWriter::Turns& panels) {
     sums_ = w_.scratch_of_part("sums", "float", block_sums());
-    if (looks_ahead()) {
-      w_.out.line("const float* ready = nullptr;  // the weights whose parts are at `parts`");
-      w_.out.line("std::uint16_t *parts = {0}, *next_parts = {0} + {1};", columns_, panel_numbers());
-    } else if (!in_parts_) {
-      w_.out.line("std::uint16_t* const parts = {};", columns_);
-    }
+    if (!in_parts_ && !looks_ahead()) w_.out.line("std::uint16_t* const parts = {};", columns_);
     finish_block();
     open_panel();
     if (has_odd_panel()) {
@@ -405,6 +401,7 @@ class Writer {
       w_.out.line("amx_split_lines<kVectors>(next, {}, {}, next_parts, line, lines);", depth(),
                   weights_->row());
       w_.out.line("if (lines > 0) ready = next, std::swap(parts, next_parts);");
+      w_.out.put("++turn;");
     }
     w_.out.put("};");
     if (in_parts_)
@@ -452,11 +449,40 @@ class Writer {
     if (c_.cuts > 1) w_.out.line("wp += cut * {} * ({});", depth(), weights_->row());
     if (!looks_ahead()) return w_.out.put(split.c_str());
     w_.out.line("if (ready != wp) {}", split);
-    w_.out.line("const float* const next = wp + {} * ({});", p_.k, weights_->row());
-    const bool last_alike = panels_.rest == panels_.vectors && weights_->row() != "kRow";
-    w_.out.line("const std::int64_t lines = c + {} <= {} ? {} : 0;", 2 * panels_.vectors * w_.target.lanes,
-                (panels_.full + (last_alike ? 1 : 0)) * panels_.vectors * w_.target.lanes, 16 * blocks_);
+    w_.out.line("const float* const next = panel_at(turn + 1);");
+    std::string runs = fmt::format("kVectors == {} && turn + 1 < all_turns", panels_.vectors);
+    if (!alike()) runs += fmt::format(" && first_panel + (turn + 1) % panels != {}", panels_.full);
+    w_.out.line("const std::int64_t lines = {} ? {} : 0;", runs, 16 * blocks_);
     w_.out.put("std::int64_t line = 0;  // of the next panel");
+    if (c_.cuts > 1) w_.out.put("const std::int64_t ahead = panel_at(turn + 2) - next;");
+    w_.out.line("const float* beyond = {};  // where what runs next has its weights", end_of_weights());
+  }
+  // The panels in the order in which they are multiplied, over cuts and groups.
+  void panel_sequence(const LayerWriter::Turns& turns) {
+    const bool some = !by_groups_ && turns.first != "0";
+    w_.out.line("const std::int64_t first_panel = {}, panels = {};", some ? turns.first : "0",
+                some ? fmt::format("{} - {}", turns.end, turns.first) : std::to_string(panel_count(panels_)));
+    w_.out.line("const std::int64_t all_turns = panels * {};",
+                by_groups_ && turns.first != "0"
+                    ? fmt::format("({} - {}) * {}", turns.end, turns.first, c_.cuts)
+                    : std::to_string(c_.groups * c_.cuts));
+    w_.out.put("std::int64_t turn = 0;");
+    w_.out.put("const auto panel_at = [&](std::int64_t i) {");
+    w_.out.line(
+        "return {} + (first_panel + i % panels) * {}{};", weights_->name(), panel_floats(),
+        c_.cuts == 1 ? "" : fmt::format(" + i / panels % {} * {}", c_.cuts, panel_floats() / c_.cuts));
+    w_.out.put("};");
+    w_.out.line("const float* ready = nullptr;  // the weights whose parts are at `parts`");
+    w_.out.line("std::uint16_t *parts = {0}, *next_parts = {0} + {1};", columns_, panel_numbers());
+  }
+  int64_t panel_floats() const { return p_.k * panels_.vectors * w_.target.lanes; }
+  // Whether the last panel lies as the others do.
+  bool alike() const {
+    return panels_.rest == 0 || (panels_.rest == panels_.vectors && weights_->row() != "kRow");
+  }
+  std::string end_of_weights() const {
+    return fmt::format("{} + {}", weights_->name(),
+                       panels_.full * panel_floats() + p_.k * panels_.rest * w_.target.lanes);
   }
   // A panel's parts where they are stored, and the next one's, which its products ask for.
   void take_parts() {
@@ -475,14 +501,19 @@ class Writer {
     w_.out.line("const std::int64_t end = sinter::min_of(line + (0x{:06x} >> 4 * step & 15), lines);",
                 digits);
     w_.out.line("amx_split_lines<kVectors>(next, {0}, {1}, next_parts, line, end{2});", depth(),
-                weights_->row(),
-                blocks_a_group() < 2 ? "" : fmt::format(", {} * ({})", lines_ahead(), weights_->row()));
+                weights_->row(), blocks_a_group() < 2 ? "" : ", " + ahead());
     w_.out.line("line = end;");
+    w_.out.line(
+        "for (int i = lines > 0 ? {0} : 0; i < {0}; ++i, beyond += kLanes) __builtin_prefetch(beyond, 0, 2);",
+        ceil_div(4 * lines, kSteps));
   }
 
-  // Lines from those that are split to those that are asked for: a panel's, or so many that they come in
+  // Floats from the lines that are split to those that are asked for: a panel's, or so many that they come in
   // time.
-  int64_t lines_ahead() const { return c_.cuts > 1 ? p_.k : std::min<int64_t>(p_.k, 512); }
+  std::string ahead() const {
+    if (c_.cuts > 1) return "ahead";
+    return fmt::format("{} * ({})", std::min<int64_t>(p_.k, 512), weights_->row());
+  }
 
   // Blocks of two tiles that a whole group has, or of one.
   int64_t blocks_a_group() const { return ceil_div(std::min(c_.rows(), p_.rows), 2 * c_.tile); }

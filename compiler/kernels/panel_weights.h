@@ -34,6 +34,8 @@ class PanelWeights {
   // ahead where `tiles` register tiles read `reads` values of k each (of them, k_count or fewer; the rest
   // comes again).
   void declare_row(int64_t tiles = 0, int64_t reads = 0);
+  // The parameter, once stored.
+  const std::string& name() const { return name_; }
   // Floats from one value of k to the next, as text, and the argument that tells a word of mac.h so.
   std::string row() const { return short_rows_ ? "kRow" : "kVectors * kLanes"; }
   std::string row_argument() const { return short_rows_ || half_vector_ ? ", kRow" : ""; }

@@ -157,7 +157,7 @@ SINTER_INLINE void amx_split_lines(const float* w, std::ptrdiff_t k, std::ptrdif
     const std::ptrdiff_t i = l / 16 * kAmxDepth + l % 16;
     uint16_t* const line = to + l / 16 * (3 * V * kAmxTile) + l % 16 * (2 * kLanes);
     SINTER_UNROLL
-    for (int o = 0; ahead > 0 && o < V; o++) {
+    for (int o = 0; ahead != 0 && o < V; o++) {
       __builtin_prefetch(w + ahead + i * pitch + o * kLanes, 0, 2);
       __builtin_prefetch(w + ahead + (i + 16) * pitch + o * kLanes, 0, 2);
     }
