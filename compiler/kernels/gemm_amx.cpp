@@ -251,9 +251,9 @@ class Writer {
     open_group(groups);
     if (rows_ahead()) {
       next_rows(groups);
-      w_.out.line("if (group == {}) {}", groups.first, split_rows("rows", "left_parts"));
+      w_.out.line("if (group == {}) {}", groups.first, split_rows("left_parts"));
     } else {
-      w_.out.put(split_rows("rows", rows_parts_).c_str());
+      w_.out.put(split_rows(rows_parts_).c_str());
     }
     blocks({"0", ""});
     if (rows_ahead()) w_.out.put("std::swap(left_parts, next_parts);");
@@ -266,10 +266,11 @@ class Writer {
   void next_rows(const LayerWriter::Turns& groups) {
     w_.out.line("const float* const next_rows = {} + (first + rows) * {};", x_, p_.k);
     w_.out.line(
-        "const std::int64_t all_blocks = group + 1 < {} ? sinter::min_of(std::int64_t{{{}}}, {} - first - "
-        "rows) * {} : 0;",
-        groups.end.empty() ? std::to_string(c_.groups) : groups.end, c_.rows(), p_.rows, blocks_);
-    w_.out.line("std::int64_t split = 0;  // blocks of the next group's rows whose parts are ready");
+        "const std::int64_t next_count = group + 1 < {} ? sinter::min_of(std::int64_t{{{}}}, {} - first - "
+        "rows) : 0;",
+        groups.end.empty() ? std::to_string(c_.groups) : groups.end, c_.rows(), p_.rows);
+    w_.out.line("const std::int64_t all_places = amx_places<{}>(next_count, {});", c_.tile, blocks_);
+    w_.out.line("std::int64_t split = 0;  // places of the next group's rows whose parts are ready");
   }
 
   // Groups of rows, of each all panels; groups are the parts, or where they are few panels, whose parts split
@@ -287,13 +288,10 @@ class Writer {
     w_.out.line("amx_open({});", c_.tile);
     open_group(by_groups_ ? turns : all);
     if (windows()) open_cut();
-    if (splits_rows()) {
-      w_.out.line("const std::int64_t at_once = sinter::min_of(std::int64_t{{{}}}, rows);", 2 * c_.tile);
-      w_.out.put(split_rows("at_once", rows_parts_).c_str());
-      w_.out.line("std::int64_t split = at_once * {};  // blocks of rows whose parts are ready", blocks_);
-    } else {
-      w_.out.put(split_rows("rows", rows_parts_).c_str());
-    }
+    // Two steps of k before the products, each of which is beside what comes two steps later.
+    w_.out.line("const std::int64_t all_places = amx_places<{}>(rows, {});", c_.tile, blocks_);
+    w_.out.line("std::int64_t split = {};  // places of rows whose parts are ready", 4 * c_.tile);
+    split_places("0", "split");
     blocks(by_groups_ || turns.first == "0" ? LayerWriter::Turns{"0", ""} : turns);
     if (c_.cuts > 1) w_.out.line("}}");
     w_.out.line("}}");
@@ -347,11 +345,17 @@ class Writer {
   // The values of k that a panel's parts have.
   int64_t depth() const { return windows() ? blocks_ * kDepth : p_.k; }
 
-  std::string split_rows(std::string_view end, std::string_view parts) const {
+  // Splits what lies at the places of rows from `first` to before `end`.
+  void split_places(std::string_view first, std::string_view end) {
     if (windows())
-      return fmt::format("amx_split_placed<{}>(0, {} * {}, {}, place, {});", c_.tile, end, blocks_, blocks_,
-                         parts);
-    return fmt::format("amx_split_rows<{0}>({1} + first * {2}, {3}, {2}, {2}, {4});", c_.tile, x_, p_.k, end,
+      return w_.out.line("amx_split_placed<{}>({}, {}, rows, {}, place, {});", c_.tile, first, end, blocks_,
+                         rows_parts_);
+    w_.out.line("amx_split_blocks<{0}>({1}, {2}, {3}, {4}, {5}, {5}, {6});", c_.tile,
+                rows_ahead() ? "next_rows" : fmt::format("{} + first * {}", x_, p_.k), first, end,
+                rows_ahead() ? "next_count" : "rows", p_.k, rows_ahead() ? "next_parts" : rows_parts_);
+  }
+  std::string split_rows(std::string_view parts) const {
+    return fmt::format("amx_split_rows<{0}>({1} + first * {2}, rows, {2}, {2}, {3});", c_.tile, x_, p_.k,
                        parts);
   }
 
@@ -382,8 +386,7 @@ class Writer {
     beside();
     w_.out.line("const auto block = [&](auto tiles, std::int64_t i) __attribute__((always_inline)) {{");
     if (splits_rows())
-      w_.out.line("split_end = sinter::min_of(split + {}, {});", rows_a_block() * blocks_,
-                  rows_ahead() ? "all_blocks" : fmt::format("rows * {}", blocks_));
+      w_.out.line("split_end = sinter::min_of(split + {}, all_places);", rows_a_block() * blocks_);
     begin_sums();
     w_.out.line("amx_mac<tiles.value, kVectors, {}>({} + i * {}, parts{}, {}, beside);", c_.tile, rows_parts_,
                 pitch_, c_.once ? fmt::format(" + c * {}", pitch_) : "", blocks_);
@@ -420,7 +423,7 @@ class Writer {
   }
   // The work beside a step of a block's products.
   void beside() {
-    if (splits_rows()) w_.out.put("std::int64_t split_end = 0;  // of the blocks of rows to split next");
+    if (splits_rows()) w_.out.put("std::int64_t split_end = 0;  // of the places to split next");
     w_.out.line(
         "const auto beside = [&]([[maybe_unused]] std::int64_t b, [[maybe_unused]] int step) "
         "__attribute__((always_inline)) {{");
@@ -520,19 +523,15 @@ class Writer {
   // Whether the next group's rows are split while the products of this one's run.
   bool rows_ahead() const { return c_.once && c_.groups > 1; }
   // Rows are split beside products: the next group's, or of this group those of the next block.
-  bool splits_rows() const { return rows_ahead() || (!c_.once && c_.tiles > 2); }
+  bool splits_rows() const { return rows_ahead() || !c_.once; }
   int64_t rows_a_block() const {
-    return rows_ahead() ? ceil_div(c_.rows(), blocks_a_group() * panel_count(panels_)) : 2 * c_.tile;
+    return rows_ahead() ? ceil_div(round_up(c_.rows(), 2 * c_.tile), blocks_a_group() * panel_count(panels_))
+                        : 2 * c_.tile;
   }
   void split_blocks() {
     const int64_t count = ceil_div(rows_a_block(), kSteps);
-    w_.out.line("const std::int64_t block = split + (b * {} + step) * {};", kSteps, count);
-    if (windows())
-      return w_.out.line("amx_split_placed<{}>(block, sinter::min_of(block + {}, split_end), {}, place, {});",
-                         c_.tile, count, blocks_, rows_parts_);
-    w_.out.line("amx_split_blocks<{}>({}, block, sinter::min_of(block + {}, split_end), {}, {}, {});",
-                c_.tile, rows_ahead() ? "next_rows" : fmt::format("{} + first * {}", x_, p_.k), count, p_.k,
-                p_.k, rows_ahead() ? "next_parts" : rows_parts_);
+    w_.out.line("const std::int64_t place_of_step = split + (b * {} + step) * {};", kSteps, count);
+    split_places("place_of_step", fmt::format("sinter::min_of(place_of_step + {}, split_end)", count));
   }
 
   void finish_block() {

@@ -112,14 +112,35 @@ SINTER_INLINE void amx_multiply() {
 }
 }  // namespace detail
 
-// Rows of `k` floats, `pitch` floats apart from x on, become tiles of T rows at `to`, whose first one begins
-// with the row 0: their blocks [first, end), counted along the rows.
+namespace detail {
+// A place in the order in which products take the left operand: the first block of two tiles' rows, then
+// their next blocks, then the next two tiles.
+struct AmxPlace {
+  std::ptrdiff_t row, block;
+};
+template <int T>
+SINTER_INLINE AmxPlace amx_place(std::ptrdiff_t i, std::ptrdiff_t blocks) {
+  return {i / (2 * T * blocks) * (2 * T) + i % (2 * T), i / (2 * T) % blocks};
+}
+}  // namespace detail
+
+// The places of `rows` rows; those behind the last row are empty.
+template <int T>
+constexpr std::ptrdiff_t amx_places(std::ptrdiff_t rows, std::ptrdiff_t blocks) {
+  return (rows + 2 * T - 1) / (2 * T) * (2 * T * blocks);
+}
+
+// `rows` rows of `k` floats, `pitch` floats apart from x on, become tiles of T rows at `to`, whose first one
+// begins with the row 0: what lies at the places [first, end).
 template <int T>
 SINTER_INLINE void amx_split_blocks(const float* x, std::ptrdiff_t first, std::ptrdiff_t end,
-                                    std::ptrdiff_t k, std::ptrdiff_t pitch, uint16_t* to) {
+                                    std::ptrdiff_t rows, std::ptrdiff_t k, std::ptrdiff_t pitch,
+                                    uint16_t* to) {
   const std::ptrdiff_t blocks = amx_blocks(k);
   for (std::ptrdiff_t i = first; i < end; i++) {
-    const std::ptrdiff_t r = i / blocks, b = i % blocks, rest = k - b * kAmxDepth;
+    const auto [r, b] = detail::amx_place<T>(i, blocks);
+    if (r >= rows) continue;
+    const std::ptrdiff_t rest = k - b * kAmxDepth;
     const float* const from = x + r * pitch + b * kAmxDepth;
     const f32v low = rest < kLanes ? load_n(from, rest) : load(from);
     const f32v high = rest >= kAmxDepth ? load(from + kLanes)
@@ -128,21 +149,22 @@ SINTER_INLINE void amx_split_blocks(const float* x, std::ptrdiff_t first, std::p
     detail::store_left<T>(low, high, to, r, b, blocks);
   }
 }
-// ... all blocks of the first `rows` rows.
+// ... at all places.
 template <int T>
 [[gnu::noinline, maybe_unused]] static void amx_split_rows(const float* x, std::ptrdiff_t rows,
                                                            std::ptrdiff_t k, std::ptrdiff_t pitch,
                                                            uint16_t* to) {
-  amx_split_blocks<T>(x, 0, rows * amx_blocks(k), k, pitch, to);
+  amx_split_blocks<T>(x, 0, amx_places<T>(rows, amx_blocks(k)), rows, k, pitch, to);
 }
 
 // The same of rows whose blocks lie anywhere: place(row, block) is where the 32 floats of one are, or null
 // where they are zeros. `blocks` make a row.
 template <int T, class Place>
-SINTER_INLINE void amx_split_placed(std::ptrdiff_t first, std::ptrdiff_t end, std::ptrdiff_t blocks,
-                                    const Place& place, uint16_t* to) {
+SINTER_INLINE void amx_split_placed(std::ptrdiff_t first, std::ptrdiff_t end, std::ptrdiff_t rows,
+                                    std::ptrdiff_t blocks, const Place& place, uint16_t* to) {
   for (std::ptrdiff_t i = first; i < end; i++) {
-    const std::ptrdiff_t r = i / blocks, b = i % blocks;
+    const auto [r, b] = detail::amx_place<T>(i, blocks);
+    if (r >= rows) continue;
     const float* const from = place(r, b);
     detail::store_left<T>(from ? load(from) : zero(), from ? load(from + kLanes) : zero(), to, r, b, blocks);
   }
