@@ -4,8 +4,9 @@
 // Both operands are split into three parts a float while the layer runs: the rows in groups that stay in the
 // second-level cache, the weights a panel of two vectors of columns at a time, once for each group; or, where
 // all weights' parts stay beside a short group, once for all. Weights lie in NAME.weights as they are for
-// register tiles: in parts they would take half as much again of what comes from memory. A block of two tiles
-// of rows times the panel's columns is summed in tiles, stored to scratch, and finished by the epilogue.
+// register tiles, as parts take half as much again of what comes from memory; or in parts, where the node
+// says so (plan/weight_parts.cpp). A block of two tiles of rows times the panel's columns is summed in tiles,
+// stored to scratch, and finished by the epilogue.
 //
 // Of a convolution that is not pointwise the rows are the windows, whose taps are split from where they lie
 // in the picture. Where k is so long that few rows would fit, it is cut, and what a group has summed is kept
@@ -138,7 +139,7 @@ uint16_t part_of(float v, int part) {
 }
 
 // The weights as amx_split_panel leaves them (runtime/sinter/amx.h), a panel after the other.
-std::vector<uint16_t> split_panels(const Panels& panels, int lanes, const RowProduct& p) {
+std::vector<uint16_t> parts_of_weights(const Panels& panels, int lanes, const RowProduct& p) {
   const int64_t blocks = blocks_of(p.k);
   std::vector<uint16_t> out(
       static_cast<size_t>((panels.full * panels.vectors + panels.rest) * lanes * blocks * 3 * kDepth));
@@ -204,7 +205,7 @@ class Writer {
     const std::string comment =
         fmt::format("[{}][{}], in panels of {} columns", p_.k, p_.n, panels_.vectors * w_.target.lanes);
     if (in_parts_) {
-      const std::vector<uint16_t> parts = split_panels(panels_, w_.target.lanes, p_);
+      const std::vector<uint16_t> parts = parts_of_weights(panels_, w_.target.lanes, p_);
       stored_parts_ = w_.weights("w", "std::uint16_t", parts.data(), parts.size() * sizeof(uint16_t),
                                  comment + ", in parts (sinter/amx.h)");
       return;
@@ -522,7 +523,7 @@ class Writer {
   int64_t blocks_a_group() const { return ceil_div(std::min(c_.rows(), p_.rows), 2 * c_.tile); }
   // Whether the next group's rows are split while the products of this one's run.
   bool rows_ahead() const { return c_.once && c_.groups > 1; }
-  // Rows are split beside products: the next group's, or of this group those of the next block.
+  // Rows are split beside products: the next group's, or of this group what two steps of k later takes.
   bool splits_rows() const { return rows_ahead() || !c_.once; }
   int64_t rows_a_block() const {
     return rows_ahead() ? ceil_div(round_up(c_.rows(), 2 * c_.tile), blocks_a_group() * panel_count(panels_))
@@ -572,7 +573,7 @@ class Writer {
   Panels panels_;
   std::optional<PanelWeights> weights_;
   bool by_groups_ = false;  // they are the parts
-  bool in_parts_ = false;   // so are the weights stored
+  bool in_parts_ = false;   // weights are stored as their bfloat16
   int64_t blocks_ = 0;      // of k, or of a cut of it
   int64_t pitch_ = 0;       // numbers of a row's parts, or of a column's
   std::string x_, y_, bias_, rows_parts_, columns_, stored_parts_, sums_, kept_;

@@ -110,9 +110,7 @@ SINTER_INLINE void amx_multiply() {
   if constexpr (R > 1) __asm__ volatile("tdpbf16ps %%tmm6, %%tmm5, %%tmm2" : :);
   if constexpr (R > 1 && V > 1) __asm__ volatile("tdpbf16ps %%tmm7, %%tmm5, %%tmm3" : :);
 }
-}  // namespace detail
 
-namespace detail {
 // A place in the order in which products take the left operand: the first block of two tiles' rows, then
 // their next blocks, then the next two tiles.
 struct AmxPlace {
