@@ -265,7 +265,7 @@ class Writer {
 
   // What of the next group is split beside this one.
   void next_rows(const LayerWriter::Turns& groups) {
-    w_.out.line("const float* const next_rows = {} + (first + rows) * {};", x_, p_.k);
+    declare_rows("first + rows");
     w_.out.line(
         "const std::int64_t next_count = group + 1 < {} ? sinter::min_of(std::int64_t{{{}}}, {} - first - "
         "rows) : 0;",
@@ -288,11 +288,14 @@ class Writer {
     if (looks_ahead()) panel_sequence(turns);
     w_.out.line("amx_open({});", c_.tile);
     open_group(by_groups_ ? turns : all);
-    if (windows()) open_cut();
+    if (windows())
+      open_cut();
+    else
+      declare_rows("first");
     // Two steps of k before the products, each of which is beside what comes two steps later.
-    w_.out.line("const std::int64_t all_places = amx_places<{}>(rows, {});", c_.tile, blocks_);
-    w_.out.line("std::int64_t split = {};  // places of rows whose parts are ready", 4 * c_.tile);
-    split_places("0", "split");
+    split_places("0", std::to_string(4 * c_.tile));
+    w_.out.line("AmxAhead coming{{{}, {}}};  // what of the rows is split next", 2 / blocks_ * 2 * c_.tile,
+                2 % blocks_);
     blocks(by_groups_ || turns.first == "0" ? LayerWriter::Turns{"0", ""} : turns);
     if (c_.cuts > 1) w_.out.line("}}");
     w_.out.line("}}");
@@ -316,28 +319,13 @@ class Writer {
   // The loop over cuts of k, if there are several, and where the blocks of the rows' windows lie.
   void open_cut() {
     const StaticWindow w = window_of(n_).numbers();
-    const int64_t taps_blocks = p_.channels / kDepth;
+    w_.out.put("// height, width, channels, widths of output and kernel, strides, dilations, pads");
+    w_.out.line("constexpr AmxGeometry kWindows = {{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}};", w.in[0],
+                w.in[1], p_.channels, w.out[1], w.kernel[1], w.strides[0], w.strides[1], w.dilations[0],
+                w.dilations[1], w.pads_begin[0], w.pads_begin[1]);
     if (c_.cuts > 1) w_.out.line("for (std::int64_t cut = 0; cut < {}; ++cut) {{", c_.cuts);
-    w_.out.line(
-        "const auto place = [&](std::int64_t row, std::int64_t block) __attribute__((always_inline)) -> "
-        "const "
-        "float* {{");
-    w_.out.line("const std::int64_t pixel = first + row, k = {}block, tap = k / {};",
-                c_.cuts > 1 ? fmt::format("cut * {} + ", blocks_) : "", taps_blocks);
-    const auto times = [](int64_t n) { return n == 1 ? "" : fmt::format(" * {}", n); };
-    const auto position = [&](const char* name, size_t axis, const char* of) {
-      const int64_t pad = w.pads_begin[axis];
-      w_.out.line("const std::int64_t {} = pixel {} {}{} + tap {} {}{}{};", name, of, w.out[1],
-                  times(w.strides[axis]), of, w.kernel[1], times(w.dilations[axis]),
-                  pad == 0 ? "" : fmt::format(" - {}", pad));
-    };
-    position("down", 0, "/");
-    position("across", 1, "%");
-    w_.out.line("if (down < 0 || down >= {} || across < 0 || across >= {}) return nullptr;", w.in[0],
-                w.in[1]);
-    w_.out.line("return {} + (down * {} + across) * {} + k % {} * {};", x_, w.in[1], p_.channels, taps_blocks,
-                kDepth);
-    w_.out.put("};");
+    w_.out.line("const AmxWindows left{{kWindows, {}, first, {}}};", x_,
+                c_.cuts > 1 ? fmt::format("cut * {}", blocks_) : "0");
   }
 
   // Floats of a block's sums.
@@ -348,16 +336,16 @@ class Writer {
 
   // Splits what lies at the places of rows from `first` to before `end`.
   void split_places(std::string_view first, std::string_view end) {
-    if (windows())
-      return w_.out.line("amx_split_placed<{}>({}, {}, rows, {}, place, {});", c_.tile, first, end, blocks_,
-                         rows_parts_);
-    w_.out.line("amx_split_blocks<{0}>({1}, {2}, {3}, {4}, {5}, {5}, {6});", c_.tile,
-                rows_ahead() ? "next_rows" : fmt::format("{} + first * {}", x_, p_.k), first, end,
-                rows_ahead() ? "next_count" : "rows", p_.k, rows_ahead() ? "next_parts" : rows_parts_);
+    w_.out.line("amx_split_places<{}>(left, {}, {}, {}, {}, {});", c_.tile, first, end,
+                rows_ahead() ? "next_count" : "rows", blocks_, rows_ahead() ? "next_parts" : rows_parts_);
   }
   std::string split_rows(std::string_view parts) const {
-    return fmt::format("amx_split_rows<{0}>({1} + first * {2}, rows, {2}, {2}, {3});", c_.tile, x_, p_.k,
-                       parts);
+    return fmt::format("amx_split_rows<{}>(AmxRows{{{} + first * {}, {}, {}}}, rows, {}, {});", c_.tile, x_,
+                       p_.k, p_.k, p_.k, blocks_, parts);
+  }
+  // The left operand's rows from `first` on.
+  void declare_rows(std::string_view first) {
+    w_.out.line("const AmxRows left{{{0} + ({1}) * {2}, {2}, {2}}};", x_, first, p_.k);
   }
 
   void open_panel() {
@@ -386,12 +374,12 @@ class Writer {
       split_panel();
     beside();
     w_.out.line("const auto block = [&](auto tiles, std::int64_t i) __attribute__((always_inline)) {{");
-    if (splits_rows())
+    if (rows_ahead())
       w_.out.line("split_end = sinter::min_of(split + {}, all_places);", rows_a_block() * blocks_);
     begin_sums();
     w_.out.line("amx_mac<tiles.value, kVectors, {}>({} + i * {}, parts{}, {}, beside);", c_.tile, rows_parts_,
                 pitch_, c_.once ? fmt::format(" + c * {}", pitch_) : "", blocks_);
-    if (splits_rows()) w_.out.put("split = split_end;");
+    if (rows_ahead()) w_.out.put("split = split_end;");
     w_.out.line("amx_store<tiles.value, kVectors>({}{}, {});",
                 c_.cuts > 1 ? fmt::format("cut + 1 < {} ? mine : ", c_.cuts) : "", sums_, c_.tile);
     if (c_.cuts > 1) w_.out.line("if (cut + 1 < {}) return;", c_.cuts);
@@ -424,7 +412,7 @@ class Writer {
   }
   // The work beside a step of a block's products.
   void beside() {
-    if (splits_rows()) w_.out.put("std::int64_t split_end = 0;  // of the places to split next");
+    if (rows_ahead()) w_.out.put("std::int64_t split_end = 0;  // of the places to split next");
     w_.out.line(
         "const auto beside = [&]([[maybe_unused]] std::int64_t b, [[maybe_unused]] int step) "
         "__attribute__((always_inline)) {{");
@@ -433,7 +421,10 @@ class Writer {
     w_.out.line("{}finish(vectors, last, {});", rows > 1 ? "" : "if (step % 2 == 0) ", rows > 1 ? rows : 2);
     if (looks_ahead()) split_lines();
     if (in_parts_) ask_ahead();
-    if (splits_rows()) split_blocks();
+    if (rows_ahead()) split_blocks();
+    if (!c_.once)
+      w_.out.line("if (coming.row < rows) amx_split_step<{}>(left, coming, step, rows, {}, {});", c_.tile,
+                  blocks_, rows_parts_);
     w_.out.put("};");
   }
   bool has_odd_panel() const { return panels_.rest > 0; }
@@ -523,11 +514,8 @@ class Writer {
   int64_t blocks_a_group() const { return ceil_div(std::min(c_.rows(), p_.rows), 2 * c_.tile); }
   // Whether the next group's rows are split while the products of this one's run.
   bool rows_ahead() const { return c_.once && c_.groups > 1; }
-  // Rows are split beside products: the next group's, or of this group what two steps of k later takes.
-  bool splits_rows() const { return rows_ahead() || !c_.once; }
   int64_t rows_a_block() const {
-    return rows_ahead() ? ceil_div(round_up(c_.rows(), 2 * c_.tile), blocks_a_group() * panel_count(panels_))
-                        : 2 * c_.tile;
+    return ceil_div(round_up(c_.rows(), 2 * c_.tile), blocks_a_group() * panel_count(panels_));
   }
   void split_blocks() {
     const int64_t count = ceil_div(rows_a_block(), kSteps);

@@ -62,6 +62,7 @@ SINTER_INLINE void amx_close() { __asm__ volatile("tilerelease" : :); }
 constexpr std::ptrdiff_t kAmxDepth = 32;              // values of k in a block
 constexpr std::ptrdiff_t kAmxBlock = 3 * kAmxDepth;   // numbers of a block's parts
 constexpr std::ptrdiff_t kAmxTile = 16 * 2 * kLanes;  // numbers of a whole tile
+constexpr int kAmxSteps = 6;                          // products of parts that a block has
 constexpr std::ptrdiff_t amx_blocks(std::ptrdiff_t k) { return (k + kAmxDepth - 1) / kAmxDepth; }
 
 namespace detail {
@@ -128,44 +129,117 @@ constexpr std::ptrdiff_t amx_places(std::ptrdiff_t rows, std::ptrdiff_t blocks) 
   return (rows + 2 * T - 1) / (2 * T) * (2 * T * blocks);
 }
 
-// `rows` rows of `k` floats, `pitch` floats apart from x on, become tiles of T rows at `to`, whose first one
-// begins with the row 0: what lies at the places [first, end).
-template <int T>
-SINTER_INLINE void amx_split_blocks(const float* x, std::ptrdiff_t first, std::ptrdiff_t end,
-                                    std::ptrdiff_t rows, std::ptrdiff_t k, std::ptrdiff_t pitch,
-                                    uint16_t* to) {
-  const std::ptrdiff_t blocks = amx_blocks(k);
+// Left operands: from(row, block) is a walk that begins at 32 values of k of a row; load(low, high) takes
+// those, next() goes on to the next row's.
+
+// Rows of `k` floats, `pitch` floats apart from x on.
+struct AmxRows {
+  const float* x;
+  std::ptrdiff_t k, pitch;
+
+  struct Walk {
+    const float* at;
+    std::ptrdiff_t pitch, rest;  // rest: floats from `at` to the row's end
+    [[gnu::always_inline]] inline void load_to(f32v& low, f32v& high) const {
+      low = rest < kLanes ? load_n(at, rest) : load(at);
+      high = rest >= kAmxDepth ? load(at + kLanes)
+             : rest > kLanes   ? load_n(at + kLanes, rest - kLanes)
+                               : zero();
+    }
+    [[gnu::always_inline]] inline void next() { at += pitch; }
+  };
+  [[gnu::always_inline]] inline Walk from(std::ptrdiff_t row, std::ptrdiff_t block) const {
+    return {x + row * pitch + block * kAmxDepth, pitch, k - block * kAmxDepth};
+  }
+};
+
+// How the windows of a convolution lie in a picture, [height][width][channels] of a multiple of 32 channels:
+// the one of the output pixel (i, j) begins at (i * down - pad_above, j * across - pad_left). To be a constant
+// where it is used, as it is divided by.
+struct AmxGeometry {
+  std::ptrdiff_t height, width, channels, out_width, kernel_width, down, across, dilation_down,
+      dilation_across, pad_above, pad_left;
+};
+
+// The windows from output pixel `first_pixel` on, as rows of taps and channels from block `first_block` on;
+// outside the picture are zeros.
+struct AmxWindows {
+  const AmxGeometry& g;
+  const float* x;
+  std::ptrdiff_t first_pixel, first_block;
+
+  struct Walk {
+    const AmxGeometry& g;
+    const float* channels;  // of the picture's first pixel
+    std::ptrdiff_t out_column, i, j;
+    [[gnu::always_inline]] inline void load_to(f32v& low, f32v& high) const {
+      low = high = zero();
+      if (i < 0 || i >= g.height || j < 0 || j >= g.width) return;
+      const float* const at = channels + (i * g.width + j) * g.channels;
+      low = load(at), high = load(at + kLanes);
+    }
+    [[gnu::always_inline]] inline void next() {
+      j += g.across;
+      if (++out_column < g.out_width) return;
+      out_column = 0, j -= g.out_width * g.across, i += g.down;
+    }
+  };
+  [[gnu::always_inline]] inline Walk from(std::ptrdiff_t row, std::ptrdiff_t block) const {
+    const std::ptrdiff_t pixel = first_pixel + row, column = pixel % g.out_width, b = first_block + block,
+                         tap = b * kAmxDepth / g.channels;
+    return {g, x + b * kAmxDepth % g.channels, column,
+            pixel / g.out_width * g.down + tap / g.kernel_width * g.dilation_down - g.pad_above,
+            column * g.across + tap % g.kernel_width * g.dilation_across - g.pad_left};
+  }
+};
+
+// `rows` rows of a left operand become tiles of T rows at `to`, whose first one begins with the row 0: what
+// lies at the places [first, end).
+template <int T, class Left>
+SINTER_INLINE void amx_split_places(const Left& left, std::ptrdiff_t first, std::ptrdiff_t end,
+                                    std::ptrdiff_t rows, std::ptrdiff_t blocks, uint16_t* to) {
   for (std::ptrdiff_t i = first; i < end; i++) {
     const auto [r, b] = detail::amx_place<T>(i, blocks);
     if (r >= rows) continue;
-    const std::ptrdiff_t rest = k - b * kAmxDepth;
-    const float* const from = x + r * pitch + b * kAmxDepth;
-    const f32v low = rest < kLanes ? load_n(from, rest) : load(from);
-    const f32v high = rest >= kAmxDepth ? load(from + kLanes)
-                      : rest > kLanes   ? load_n(from + kLanes, rest - kLanes)
-                                        : zero();
+    f32v low, high;
+    left.from(r, b).load_to(low, high);
     detail::store_left<T>(low, high, to, r, b, blocks);
   }
 }
 // ... at all places.
-template <int T>
-[[gnu::noinline, maybe_unused]] static void amx_split_rows(const float* x, std::ptrdiff_t rows,
-                                                           std::ptrdiff_t k, std::ptrdiff_t pitch,
-                                                           uint16_t* to) {
-  amx_split_blocks<T>(x, 0, amx_places<T>(rows, amx_blocks(k)), rows, k, pitch, to);
+template <int T, class Left>
+[[gnu::noinline, maybe_unused]] static void amx_split_rows(const Left& left, std::ptrdiff_t rows,
+                                                           std::ptrdiff_t blocks, uint16_t* to) {
+  amx_split_places<T>(left, 0, amx_places<T>(rows, blocks), rows, blocks, to);
 }
 
-// The same of rows whose blocks lie anywhere: place(row, block) is where the 32 floats of one are, or null
-// where they are zeros. `blocks` make a row.
-template <int T, class Place>
-SINTER_INLINE void amx_split_placed(std::ptrdiff_t first, std::ptrdiff_t end, std::ptrdiff_t rows,
-                                    std::ptrdiff_t blocks, const Place& place, uint16_t* to) {
-  for (std::ptrdiff_t i = first; i < end; i++) {
-    const auto [r, b] = detail::amx_place<T>(i, blocks);
-    if (r >= rows) continue;
-    const float* const from = place(r, b);
-    detail::store_left<T>(from ? load(from) : zero(), from ? load(from + kLanes) : zero(), to, r, b, blocks);
+// What is split beside the products of a block: the block that they take two blocks later.
+struct AmxAhead {
+  std::ptrdiff_t row = 0, block = 0;  // the first row of two tiles, and their block
+  template <int T>
+  [[gnu::always_inline]] inline void next(std::ptrdiff_t blocks) {
+    if (++block == blocks) block = 0, row += 2 * T;
   }
+};
+// ... of which the part that step, 0 to kAmxSteps - 1, does; the last one goes on to the next block.
+template <int T, class Left>
+SINTER_INLINE void amx_split_step(const Left& left, AmxAhead& ahead, int step, std::ptrdiff_t rows,
+                                  std::ptrdiff_t blocks, uint16_t* to) {
+  constexpr std::ptrdiff_t kRows = (2 * T + kAmxSteps - 1) / kAmxSteps;
+  const std::ptrdiff_t first = step * kRows, most = first + kRows < 2 * T ? first + kRows : 2 * T,
+                       end = most < rows - ahead.row ? most : rows - ahead.row;
+  if (first < end) {
+    uint16_t* const tile = to + (ahead.row / T * blocks + ahead.block) * (T * kAmxBlock);
+    auto walk = left.from(ahead.row + first, ahead.block);
+    for (std::ptrdiff_t r = first; r < end; r++, walk.next()) {
+      f32v low, high;
+      walk.load_to(low, high);
+      detail::store_parts(low, high,
+                          tile + (r < T ? 0 : blocks * (T * kAmxBlock) - T * kAmxDepth) + r * kAmxDepth,
+                          T * kAmxDepth);
+    }
+  }
+  if (step == kAmxSteps - 1) ahead.next<T>(blocks);
 }
 
 // Of a panel of V vectors of columns, k lines of floats that are `pitch` floats apart, pairs of lines
@@ -204,7 +278,6 @@ SINTER_INLINE void amx_zero() {
 // beside(b, step), 0 <= step < 6, is work for the time that the tiles take for the products before it, some
 // 64 cycles. The processor runs only few tile instructions ahead, so that work in one piece behind a block's
 // 24 products stops them (by half with 150 cycles of it), but costs nothing where it lies between them.
-constexpr int kAmxSteps = 6;
 template <int R, int V, int T, class Beside>
 SINTER_INLINE void amx_mac(const uint16_t* a, const uint16_t* w, std::ptrdiff_t blocks,
                            const Beside& beside) {
