@@ -18,8 +18,8 @@
 #include <limits>
 
 #include "emit/epilogue.h"
+#include "kernels/amx.h"
 #include "kernels/conv_columns.h"
-#include "kernels/gemm_amx.h"
 #include "kernels/panel_weights.h"
 #include "kernels/winograd.h"
 #include "ops/op.h"

@@ -1,23 +1,21 @@
 // Products with constant weights on AMX's tile matrices (runtime/sinter/amx.h): MatMul, Gemm and
 // convolutions.
 //
-// Both operands are split into three parts a float while the layer runs: the rows in groups that stay in the
-// second-level cache, the weights a panel of two vectors of columns at a time, once for each group; or, where
-// all weights' parts stay beside a short group, once for all. Weights lie in NAME.weights as they are for
-// register tiles, as parts take half as much again of what comes from memory; or in parts, where the node
-// says so (plan/weight_parts.cpp). A block of two tiles of rows times the panel's columns is summed in tiles,
-// stored to scratch, and finished by the epilogue.
+// Both operands are split into three parts a float while the layer runs: the rows in groups, the weights a
+// panel of two vectors of columns at a time, once for each group; or, where all weights' parts stay beside a
+// short group, once for all. A long k is cut (kernels/amx.h): a cut's panels follow each other, and then the
+// next cut's. Weights lie in NAME.weights in the order in which they are split, as parts take half as much
+// again of what comes from memory; or in parts, where the node says so (plan/weight_parts.cpp). A block of
+// two tiles of rows times the panel's columns is summed in tiles, stored to scratch, and finished by the
+// epilogue.
 //
 // Of a convolution that is not pointwise the rows are the windows, whose taps are split from where they lie
-// in the picture. Where k is so long that few rows would fit, it is cut, and what a group has summed is kept
-// between the cuts.
-#include "kernels/gemm_amx.h"
-
+// in the picture.
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "emit/epilogue.h"
+#include "kernels/amx.h"
 #include "kernels/panel_weights.h"
 #include "ops/op.h"
 #include "ops/row_product.h"
@@ -28,107 +26,6 @@
 namespace sinter {
 namespace {
 
-constexpr int64_t kDepth = 32, kTileRows = 16;
-constexpr int64_t kSteps = 6;  // of a block's products (amx.h, kAmxSteps)
-
-int64_t blocks_of(int64_t k) { return ceil_div(k, kDepth); }
-
-// How the rows are cut: tiles of `tile` rows, groups of `tiles` tiles; and k, in `cuts` of as many blocks.
-struct AmxChoice {
-  int64_t tile, tiles, groups;
-  bool once;  // the weights are split before the groups
-  int64_t cuts = 1;
-  int64_t rows() const { return tile * tiles; }
-};
-
-std::optional<RowProduct> amx_product(const Node& n) {
-  const auto p = row_product(n);
-  return p ? p : window_product(n, kDepth);
-}
-
-int64_t row_bytes(const RowProduct& p) { return blocks_of(p.k) * 3 * kDepth * 2; }
-
-// Groups whose parts, with those of a panel or of all weights, take at most `limit` bytes; no value where not
-// even two tiles do.
-std::optional<AmxChoice> cut_rows(const RowProduct& p, int64_t limit) {
-  constexpr int64_t kStays = 256 << 10;  // bytes of weights' parts that are near enough to be read again
-  constexpr int64_t kMany = 40;          // tiles, beside whose rows the weights are few
-  AmxChoice c{};
-  const int64_t count = ceil_div(p.rows, kTileRows), columns = round_up(p.n, 32);
-  c.tile = ceil_div(p.rows, count);
-  const auto fits = [&](int64_t width, int64_t tiles) {
-    return (width + tiles * c.tile) * row_bytes(p) <= limit;
-  };
-  c.once = columns * row_bytes(p) <= kStays && count >= kMany && fits(columns, 8);
-  int64_t most = c.once ? 4 : count;
-  while (most > 1 && !fits(c.once ? columns : 64, most)) --most;
-  if (most < 2 && count > 1) return std::nullopt;
-  c.groups = ceil_div(count, most);
-  c.tiles = ceil_div(count, c.groups);
-  if (c.groups > 1) c.tiles += c.tiles % 2;
-  c.groups = ceil_div(count, c.tiles);
-  return c;
-}
-
-// Bytes of the sums that a group keeps between cuts.
-int64_t kept_bytes(const RowProduct& p, const AmxChoice& c) {
-  return c.cuts > 1 ? c.rows() * round_up(p.n, 32) * int64_t{sizeof(float)} : 0;
-}
-
-// The same for windows: few groups, as each reads all weights, and then few cuts.
-std::optional<AmxChoice> cut_windows(const RowProduct& p, int64_t limit) {
-  constexpr int64_t kLeast = 8;  // blocks of a cut, whose first panel is split beside nothing
-  const int64_t count = ceil_div(p.rows, kTileRows), blocks = blocks_of(p.k);
-  AmxChoice c{};
-  c.tile = ceil_div(p.rows, count);
-  for (int64_t groups = 1; groups <= count; ++groups) {
-    c.tiles = ceil_div(count, groups);
-    if (groups > 1) c.tiles += c.tiles % 2;
-    for (c.cuts = 1; c.cuts == 1 || c.cuts * kLeast <= blocks; ++c.cuts) {
-      if (blocks % c.cuts != 0 || (64 + c.rows()) * row_bytes(p) / c.cuts + kept_bytes(p, c) > limit)
-        continue;
-      c.groups = ceil_div(count, c.tiles);
-      return c;
-    }
-  }
-  return std::nullopt;
-}
-
-// Cycles of the parts' products: 16 of a tile of 16 rows at the clock that they leave, which is a third below
-// the one of vectors (measured on a Xeon 6: 6.2 ns instead of 4.4 with random operands), and a tenth for
-// operands from the second-level cache. The vectors' work goes beside it, but for some of it.
-double cycles_of(const RowProduct& p, const Target& t, const AmxChoice& c) {
-  const Machine m = machine_of(t);
-  constexpr double kRow = 1.6, kLeastRows = 9, kStore = 6, kSplit = 9, kBeside = 0.3;
-  const auto blocks = static_cast<double>(blocks_of(p.k)), rows = static_cast<double>(p.rows);
-  const int64_t vectors = ceil_div(p.n, t.lanes);
-  const auto columns = static_cast<double>(vectors),
-             tiles = static_cast<double>(c.groups * c.tiles) * columns;
-  const double sums = tiles * blocks * 6 * kRow * std::max(kLeastRows, static_cast<double>(c.tile));
-  const double finish = rows * columns * kStore;
-  const double split =
-      blocks * kSplit * (rows + (c.once ? 1.0 : static_cast<double>(c.groups)) * 16 * columns);
-  const double kept = static_cast<double>(c.cuts - 1) * tiles * 2 * 16;
-  return beside_stream(sums, stream_cycles(m, 4 * static_cast<double>(p.k * p.n), 1)) +
-         kBeside * (finish + split) + kept;
-}
-
-// The rows and k cut as the target's cache and the node's scratch have it, if tile matrices may compute it.
-std::optional<AmxChoice> cut_amx(const Node& n, const Target& t) {
-  if (!t.tile_matrices || n.attributes.integer("amx", 0) == 0) return std::nullopt;
-  const auto p = amx_product(n);
-  if (!p || (n.epilogue && !has_vector_text(*n.epilogue))) return std::nullopt;
-  const int64_t limit = std::min(machine_of(t).l2 * 3 / 4, n.attributes.integer("amx_bytes", INT64_MAX));
-  return p->channels > 0 ? cut_windows(*p, limit) : cut_rows(*p, limit);
-}
-
-std::optional<AmxChoice> choose_amx(const Node& n, const Target& t) {
-  const auto c = cut_amx(n, t);
-  if (!c || n.attributes.integer("amx", 0) == kTunedAmx) return c;
-  const RowProduct p = *amx_product(n);
-  return cycles_of(p, t, *c) < plain_cycles(p, t) ? c : std::nullopt;
-}
-
 bool accepts(const Node& n, const Target& t) { return choose_amx(n, t).has_value(); }
 
 // The bfloat16 that is left of v when `part` ones have been taken off it.
@@ -138,24 +35,33 @@ uint16_t part_of(float v, int part) {
   return static_cast<uint16_t>(high(v));
 }
 
-// The weights as amx_split_panel leaves them (runtime/sinter/amx.h), a panel after the other.
-std::vector<uint16_t> parts_of_weights(const Panels& panels, int lanes, const RowProduct& p) {
-  const int64_t blocks = blocks_of(p.k);
-  std::vector<uint16_t> out(
-      static_cast<size_t>((panels.full * panels.vectors + panels.rest) * lanes * blocks * 3 * kDepth));
+// The weights as amx_split_panel leaves them (runtime/sinter/amx.h), a panel after the other, of each of
+// `cuts` of k.
+std::vector<uint16_t> parts_of_weights(const Panels& panels, int lanes, const RowProduct& p, int64_t cuts) {
+  const int64_t blocks = amx_blocks(p.k) / cuts;
+  std::vector<uint16_t> out(static_cast<size_t>((panels.full * panels.vectors + panels.rest) * lanes * cuts *
+                                                blocks * 3 * kAmxDepth));
   auto to = out.begin();
-  for (int64_t i = 0; i < panel_count(panels); ++i) {
-    const int64_t c = i * panels.vectors * lanes;
+  for (int64_t turn = 0; turn < cuts * panel_count(panels); ++turn) {
+    const int64_t i = turn % panel_count(panels), c = i * panels.vectors * lanes,
+                  first = turn / panel_count(panels) * blocks;
     const int vectors = i < panels.full ? panels.vectors : panels.rest;
-    for (int64_t b = 0; b < blocks; ++b)
+    for (int64_t b = first; b < first + blocks; ++b)
       for (int part = 0; part < 3; ++part)
         for (int v = 0; v < vectors; ++v)
           for (int64_t line = 0; line < 16; ++line)
             for (int64_t j = c + int64_t{v} * lanes; j < c + int64_t{v + 1} * lanes; ++j)
-              for (int64_t k = b * kDepth + line; k < (b + 1) * kDepth; k += 16)
+              for (int64_t k = b * kAmxDepth + line; k < (b + 1) * kAmxDepth; k += 16)
                 *to++ = k < p.k && j < p.n ? part_of(p.at(k, j), part) : uint16_t{0};
   }
   return out;
+}
+
+// The value of k whose weights are stored as the i-th of a cut's `depth`: in whole blocks one of each half
+// after the other, as those form pairs (runtime/sinter/amx.h).
+int64_t stored_order(int64_t i, int64_t depth) {
+  const int64_t block = i / kAmxDepth * kAmxDepth, in_block = i - block;
+  return block + kAmxDepth > depth ? i : block + in_block / 2 + in_block % 2 * (kAmxDepth / 2);
 }
 
 class Writer {
@@ -176,11 +82,11 @@ class Writer {
     in_parts_ = by_groups_ && !c_.once && !windows() && n_.attributes.has("weight_parts");
     w_.summary(fmt::format("{}{} [{}, {}] x [{}, {}] on tile matrices, groups of {} rows{}{}{}", n_.op->name,
                            window_words(), p_.rows, p_.k, p_.k, p_.n, std::min(c_.rows(), p_.rows),
-                           c_.cuts > 1 ? fmt::format(", k cut in {}", c_.cuts) : "",
+                           is_cut() ? fmt::format(", k cut in {}", c_.cuts) : "",
                            in_parts_ ? ", weights stored in parts" : "", epilogue_.summary()));
     panels_ = cut_panels(p_.n, 2, w_.target.lanes);
-    blocks_ = blocks_of(p_.k) / c_.cuts;
-    pitch_ = blocks_ * 3 * kDepth;
+    blocks_ = amx_blocks(p_.k) / c_.cuts;
+    pitch_ = blocks_ * 3 * kAmxDepth;
     x_ = w_.input(0);
     store_weights();
     bias_ = row_bias(w_, p_.n);
@@ -203,15 +109,20 @@ class Writer {
 
   void store_weights() {
     const std::string comment =
-        fmt::format("[{}][{}], in panels of {} columns", p_.k, p_.n, panels_.vectors * w_.target.lanes);
+        fmt::format("[{}][{}], in panels of {} columns{}", p_.k, p_.n, panels_.vectors * w_.target.lanes,
+                    is_cut() ? fmt::format(" of each of {} cuts", c_.cuts) : "");
     if (in_parts_) {
-      const std::vector<uint16_t> parts = parts_of_weights(panels_, w_.target.lanes, p_);
+      const std::vector<uint16_t> parts = parts_of_weights(panels_, w_.target.lanes, p_, c_.cuts);
       stored_parts_ = w_.weights("w", "std::uint16_t", parts.data(), parts.size() * sizeof(uint16_t),
                                  comment + ", in parts (sinter/amx.h)");
       return;
     }
-    weights_.emplace(w_, panels_, p_.k);
-    weights_->add_group(p_.n, [&](int64_t i, int64_t j) { return p_.at(i, j); });
+    weights_.emplace(w_, panels_, depth());
+    for (int64_t cut = 0; cut < c_.cuts; ++cut)
+      weights_->add_group(p_.n, [&](int64_t i, int64_t j) {
+        const int64_t k = cut * depth() + stored_order(i, depth());
+        return k < p_.k ? p_.at(k, j) : 0.0f;
+      });
     weights_->store("w", comment);
   }
 
@@ -234,8 +145,7 @@ class Writer {
   // All weights, then groups of rows, which are the parts.
   void weights_first() {
     const LayerWriter::Turns groups = w_.open_parts(std::to_string(c_.groups));
-    columns_ = w_.scratch_of_part("w_parts", "std::uint16_t",
-                                  (panels_.full * panels_.vectors + panels_.rest) * w_.target.lanes * pitch_);
+    columns_ = w_.scratch_of_part("w_parts", "std::uint16_t", all_numbers());
     w_.out.line("{{");
     open_panel();
     w_.out.put(whole_panel(fmt::format("{} + c * {}", columns_, pitch_)).c_str());
@@ -246,32 +156,34 @@ class Writer {
     const std::string parts =
         w_.scratch_of_part("x_parts", "std::uint16_t", (rows_ahead() ? 2 : 1) * numbers);
     rows_parts_ = rows_ahead() ? "left_parts" : parts;
-    if (rows_ahead())
-      w_.out.line("std::uint16_t *left_parts = {0}, *next_parts = {0} + {1};", parts, numbers);
+    if (rows_ahead()) w_.out.line("std::uint16_t *left_parts = {0}, *next_left = {0} + {1};", parts, numbers);
     w_.out.line("amx_open({});", c_.tile);
+    declare_splitter();
     open_group(groups);
+    if (rows_ahead()) w_.out.line("if (group == {}) {{", groups.first);
+    begin_rows("first", "rows", rows_parts_);
+    w_.out.put("splitter.all();");
     if (rows_ahead()) {
+      w_.out.line("}}");
       next_rows(groups);
-      w_.out.line("if (group == {}) {}", groups.first, split_rows("left_parts"));
-    } else {
-      w_.out.put(split_rows(rows_parts_).c_str());
     }
     blocks({"0", ""});
-    if (rows_ahead()) w_.out.put("std::swap(left_parts, next_parts);");
+    if (rows_ahead()) {
+      w_.out.put("splitter.all();");
+      w_.out.put("std::swap(left_parts, next_left);");
+    }
     w_.out.line("}}");
     w_.out.put("amx_close();");
     w_.close_parts();
   }
 
-  // What of the next group is split beside this one.
+  // The next group's rows are split beside the products of this one's.
   void next_rows(const LayerWriter::Turns& groups) {
-    declare_rows("first + rows");
     w_.out.line(
         "const std::int64_t next_count = group + 1 < {} ? sinter::min_of(std::int64_t{{{}}}, {} - first - "
         "rows) : 0;",
         groups.end.empty() ? std::to_string(c_.groups) : groups.end, c_.rows(), p_.rows);
-    w_.out.line("const std::int64_t all_places = amx_places<{}>(next_count, {});", c_.tile, blocks_);
-    w_.out.line("std::int64_t split = 0;  // places of the next group's rows whose parts are ready");
+    begin_rows("(first + rows)", "next_count", "next_left");
   }
 
   // Groups of rows, of each all panels; groups are the parts, or where they are few panels, whose parts split
@@ -280,24 +192,27 @@ class Writer {
     const LayerWriter::Turns turns =
         w_.open_parts(std::to_string(by_groups_ ? c_.groups : panel_count(panels_)));
     const LayerWriter::Turns all{"0", std::to_string(c_.groups)};
-    rows_parts_ = w_.scratch_of_part("x_parts", "std::uint16_t", c_.rows() * pitch_);
+    const int64_t numbers = c_.rows() * pitch_;
+    rows_parts_ = w_.scratch_of_part("x_parts", "std::uint16_t", (is_cut() ? 2 : 1) * numbers);
     if (!in_parts_)
       columns_ = w_.scratch_of_part("w_parts", "std::uint16_t", (looks_ahead() ? 2 : 1) * panel_numbers());
-    if (c_.cuts > 1)
+    if (is_cut())
       kept_ = w_.scratch_of_part("kept", "float", panel_count(panels_) * blocks_a_group() * block_sums());
     if (looks_ahead()) panel_sequence(turns);
     w_.out.line("amx_open({});", c_.tile);
+    if (windows()) declare_windows();
+    declare_splitter();
+    if (is_cut()) {
+      w_.out.line("std::uint16_t *left_parts = {0}, *next_left = {0} + {1};", rows_parts_, numbers);
+      rows_parts_ = "left_parts";
+    }
     open_group(by_groups_ ? turns : all);
-    if (windows())
-      open_cut();
-    else
-      declare_rows("first");
     // Two steps of k before the products, each of which is beside what comes two steps later.
-    split_places("0", std::to_string(4 * c_.tile));
-    w_.out.line("AmxAhead coming{{{}, {}}};  // what of the rows is split next", 2 / blocks_ * 2 * c_.tile,
-                2 % blocks_);
+    begin_rows("first", "rows", rows_parts_);
+    w_.out.line("splitter.some({});", 4 * c_.tile);
+    if (is_cut()) open_cut();
     blocks(by_groups_ || turns.first == "0" ? LayerWriter::Turns{"0", ""} : turns);
-    if (c_.cuts > 1) w_.out.line("}}");
+    if (is_cut()) close_cut();
     w_.out.line("}}");
     w_.out.put("amx_close();");
     w_.close_parts();
@@ -316,37 +231,56 @@ class Writer {
         c_.rows(), p_.rows);
   }
 
-  // The loop over cuts of k, if there are several, and where the blocks of the rows' windows lie.
+  // The loop over cuts of k. The next cut's rows are split beside this one's products, once this one's are.
   void open_cut() {
+    w_.out.line("std::int64_t pace = {};  // blocks of rows that are split beside a step", rows_a_step());
+    w_.out.line("for (std::int64_t cut = 0; cut < {}; ++cut) {{", c_.cuts);
+    w_.out.put("bool begun = false;  // to split the next cut's rows");
+    w_.out.put("const auto next_cut = [&] {");
+    w_.out.line("if (begun || cut + 1 == {}) return;", c_.cuts);
+    w_.out.line("begun = true, pace = {};", rows_a_step_of_cut());
+    begin_rows("first", "rows", "next_left", "(cut + 1)");
+    w_.out.put("};");
+  }
+  void close_cut() {
+    w_.out.put("next_cut();");
+    w_.out.put("splitter.all();");
+    w_.out.put("std::swap(left_parts, next_left);");
+    w_.out.line("}}");
+  }
+
+  void declare_windows() {
     const StaticWindow w = window_of(n_).numbers();
     w_.out.put("// height, width, channels, widths of output and kernel, strides, dilations, pads");
-    w_.out.line("constexpr AmxGeometry kWindows = {{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}};", w.in[0],
-                w.in[1], p_.channels, w.out[1], w.kernel[1], w.strides[0], w.strides[1], w.dilations[0],
-                w.dilations[1], w.pads_begin[0], w.pads_begin[1]);
-    if (c_.cuts > 1) w_.out.line("for (std::int64_t cut = 0; cut < {}; ++cut) {{", c_.cuts);
-    w_.out.line("const AmxWindows left{{kWindows, {}, first, {}}};", x_,
-                c_.cuts > 1 ? fmt::format("cut * {}", blocks_) : "0");
+    w_.out.line("static constexpr AmxGeometry kWindows = {{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}};",
+                w.in[0], w.in[1], p_.channels, w.out[1], w.kernel[1], w.strides[0], w.strides[1],
+                w.dilations[0], w.dilations[1], w.pads_begin[0], w.pads_begin[1]);
+  }
+
+  // What splits the rows into parts, and its words to begin with `count` ones from the row `first` on, their
+  // blocks of a cut.
+  void declare_splitter() {
+    w_.out.line("AmxRowSplitter<{}, {}> splitter;", c_.tile, windows() ? "AmxWindows<kWindows>" : "AmxRows");
+  }
+  void begin_rows(std::string_view first, std::string_view count, std::string_view to,
+                  std::string_view cut = "0") {
+    const auto from_cut = [&](int64_t each) {
+      return cut == "0" ? std::string() : fmt::format("{} * {}", cut, each);
+    };
+    const std::string begin = from_cut(windows() ? blocks_ : depth());
+    const std::string left = windows() ? fmt::format("{}, {}, {}", x_, first, begin.empty() ? "0" : begin)
+                                       : fmt::format("{} + {} * {}{}, {}{}, {}", x_, first, p_.k,
+                                                     begin.empty() ? "" : " + " + begin, p_.k,
+                                                     begin.empty() ? "" : " - " + begin, p_.k);
+    w_.out.line("splitter.begin({{{}}}, {}, {}, {});", left, count, blocks_, to);
   }
 
   // Floats of a block's sums.
   int64_t block_sums() const { return 2 * c_.tile * panels_.vectors * w_.target.lanes; }
 
   // The values of k that a panel's parts have.
-  int64_t depth() const { return windows() ? blocks_ * kDepth : p_.k; }
-
-  // Splits what lies at the places of rows from `first` to before `end`.
-  void split_places(std::string_view first, std::string_view end) {
-    w_.out.line("amx_split_places<{}>(left, {}, {}, {}, {}, {});", c_.tile, first, end,
-                rows_ahead() ? "next_count" : "rows", blocks_, rows_ahead() ? "next_parts" : rows_parts_);
-  }
-  std::string split_rows(std::string_view parts) const {
-    return fmt::format("amx_split_rows<{}>(AmxRows{{{} + first * {}, {}, {}}}, rows, {}, {});", c_.tile, x_,
-                       p_.k, p_.k, p_.k, blocks_, parts);
-  }
-  // The left operand's rows from `first` on.
-  void declare_rows(std::string_view first) {
-    w_.out.line("const AmxRows left{{{0} + ({1}) * {2}, {2}, {2}}};", x_, first, p_.k);
-  }
+  int64_t depth() const { return is_cut() ? blocks_ * kAmxDepth : p_.k; }
+  bool is_cut() const { return c_.cuts > 1; }
 
   void open_panel() {
     w_.out.line("// `vectors` vectors of columns from c, the last one with `last` columns");
@@ -364,6 +298,7 @@ class Writer {
     if (!in_parts_ && !looks_ahead()) w_.out.line("std::uint16_t* const parts = {};", columns_);
     finish_block();
     open_panel();
+    if (is_cut()) w_.out.put("if (splitter.done()) next_cut();");
     if (has_odd_panel()) {
       w_.out.line("constexpr bool kOdd = kVectors != {} || last.value != kLanes;", panels_.vectors);
       w_.out.line("if constexpr (kOdd) finish({}, due_end);", whole());
@@ -374,15 +309,12 @@ class Writer {
       split_panel();
     beside();
     w_.out.line("const auto block = [&](auto tiles, std::int64_t i) __attribute__((always_inline)) {{");
-    if (rows_ahead())
-      w_.out.line("split_end = sinter::min_of(split + {}, all_places);", rows_a_block() * blocks_);
     begin_sums();
     w_.out.line("amx_mac<tiles.value, kVectors, {}>({} + i * {}, parts{}, {}, beside);", c_.tile, rows_parts_,
                 pitch_, c_.once ? fmt::format(" + c * {}", pitch_) : "", blocks_);
-    if (rows_ahead()) w_.out.put("split = split_end;");
     w_.out.line("amx_store<tiles.value, kVectors>({}{}, {});",
-                c_.cuts > 1 ? fmt::format("cut + 1 < {} ? mine : ", c_.cuts) : "", sums_, c_.tile);
-    if (c_.cuts > 1) w_.out.line("if (cut + 1 < {}) return;", c_.cuts);
+                is_cut() ? fmt::format("cut + 1 < {} ? mine : ", c_.cuts) : "", sums_, c_.tile);
+    if (is_cut()) w_.out.line("if (cut + 1 < {}) return;", c_.cuts);
     w_.out.line("due_c = c, due_first = due = i, due_end = sinter::min_of(i + {}, rows);", 2 * c_.tile);
     w_.out.put("};");
     w_.out.line("std::int64_t i = 0;");
@@ -390,16 +322,18 @@ class Writer {
     w_.out.line("if (i < rows) block(Int<1>(), i);");
     if (has_odd_panel()) w_.out.put("if constexpr (kOdd) finish(vectors, last, due_end);");
     if (looks_ahead()) {
-      w_.out.line("amx_split_lines<kVectors>(next, {}, {}, next_parts, line, lines);", depth(),
+      w_.out.line("amx_split_lines<kVectors>(next, {}, {}, next_parts, line, lines, after);", depth(),
                   weights_->row());
       w_.out.line("if (lines > 0) ready = next, std::swap(parts, next_parts);");
       w_.out.put("++turn;");
     }
     w_.out.put("};");
     if (in_parts_)
-      emit_panels(w_, panels_, pitch_, stored_parts_, "0", panels);
+      emit_panels(w_, panels_, pitch_,
+                  is_cut() ? fmt::format("{} + cut * {}", stored_parts_, all_numbers()) : stored_parts_, "0",
+                  panels);
     else
-      weights_->emit("", panels);
+      weights_->emit(is_cut() ? "cut" : "", panels);
     if (panels_.full > 0) w_.out.line("finish({}, due_end);", whole());
   }
   // A block's tiles as they are before its products.
@@ -412,19 +346,15 @@ class Writer {
   }
   // The work beside a step of a block's products.
   void beside() {
-    if (rows_ahead()) w_.out.put("std::int64_t split_end = 0;  // of the places to split next");
     w_.out.line(
         "const auto beside = [&]([[maybe_unused]] std::int64_t b, [[maybe_unused]] int step) "
         "__attribute__((always_inline)) {{");
     // Long epilogues go faster two rows at a time.
-    const int64_t rows = ceil_div(2 * c_.tile, kSteps * blocks_);
+    const int64_t rows = ceil_div(2 * c_.tile, kAmxSteps * blocks_);
     w_.out.line("{}finish(vectors, last, {});", rows > 1 ? "" : "if (step % 2 == 0) ", rows > 1 ? rows : 2);
     if (looks_ahead()) split_lines();
     if (in_parts_) ask_ahead();
-    if (rows_ahead()) split_blocks();
-    if (!c_.once)
-      w_.out.line("if (coming.row < rows) amx_split_step<{}>(left, coming, step, rows, {}, {});", c_.tile,
-                  blocks_, rows_parts_);
+    if (splits_rows()) w_.out.line("splitter.some({});", is_cut() ? "pace" : std::to_string(rows_a_step()));
     w_.out.put("};");
   }
   bool has_odd_panel() const { return panels_.rest > 0; }
@@ -438,18 +368,20 @@ class Writer {
   }
   // Whether whole panels are split while the products of those before them run.
   bool looks_ahead() const { return !in_parts_ && !c_.once && panels_.full > 1 && weights_->in_place(); }
+  // Numbers of all panels' parts, of a cut.
+  int64_t all_numbers() const {
+    return (panels_.full * panels_.vectors + panels_.rest) * w_.target.lanes * pitch_;
+  }
   int64_t panel_numbers() const { return panels_.vectors * w_.target.lanes * pitch_; }
   void split_panel() {
     const std::string split = whole_panel("parts");
-    if (c_.cuts > 1) w_.out.line("wp += cut * {} * ({});", depth(), weights_->row());
     if (!looks_ahead()) return w_.out.put(split.c_str());
     w_.out.line("if (ready != wp) {}", split);
-    w_.out.line("const float* const next = panel_at(turn + 1);");
+    w_.out.line("const float *const next = panel_at(turn + 1), *const after = panel_at(turn + 2);");
     std::string runs = fmt::format("kVectors == {} && turn + 1 < all_turns", panels_.vectors);
     if (!alike()) runs += fmt::format(" && first_panel + (turn + 1) % panels != {}", panels_.full);
     w_.out.line("const std::int64_t lines = {} ? {} : 0;", runs, 16 * blocks_);
     w_.out.put("std::int64_t line = 0;  // of the next panel");
-    if (c_.cuts > 1) w_.out.put("const std::int64_t ahead = panel_at(turn + 2) - next;");
     w_.out.line("const float* beyond = {};  // where what runs next has its weights", end_of_weights());
   }
   // The panels in the order in which they are multiplied, over cuts and groups.
@@ -463,21 +395,20 @@ class Writer {
                     : std::to_string(c_.groups * c_.cuts));
     w_.out.put("std::int64_t turn = 0;");
     w_.out.put("const auto panel_at = [&](std::int64_t i) {");
-    w_.out.line(
-        "return {} + (first_panel + i % panels) * {}{};", weights_->name(), panel_floats(),
-        c_.cuts == 1 ? "" : fmt::format(" + i / panels % {} * {}", c_.cuts, panel_floats() / c_.cuts));
+    w_.out.line("return {} + {}(first_panel + i % panels) * {};", weights_->name(),
+                is_cut() ? fmt::format("i / panels % {} * {} + ", c_.cuts, weights_->group_size()) : "",
+                panel_floats());
     w_.out.put("};");
     w_.out.line("const float* ready = nullptr;  // the weights whose parts are at `parts`");
     w_.out.line("std::uint16_t *parts = {0}, *next_parts = {0} + {1};", columns_, panel_numbers());
   }
-  int64_t panel_floats() const { return p_.k * panels_.vectors * w_.target.lanes; }
+  int64_t panel_floats() const { return depth() * panels_.vectors * w_.target.lanes; }
   // Whether the last panel lies as the others do.
   bool alike() const {
     return panels_.rest == 0 || (panels_.rest == panels_.vectors && weights_->row() != "kRow");
   }
   std::string end_of_weights() const {
-    return fmt::format("{} + {}", weights_->name(),
-                       panels_.full * panel_floats() + p_.k * panels_.rest * w_.target.lanes);
+    return fmt::format("{} + {}", weights_->name(), c_.cuts * weights_->group_size());
   }
   // A panel's parts where they are stored, and the next one's, which its products ask for.
   void take_parts() {
@@ -492,35 +423,33 @@ class Writer {
     // Evenly, as lines of panels to come are asked for at the same pace, and each time in the same steps.
     const int64_t lines = ceil_div(16, blocks_a_group());
     int64_t digits = 0;  // of step 0 the last
-    for (int64_t i = kSteps; i-- > 0;) digits = digits * 16 + (i + 1) * lines / kSteps - i * lines / kSteps;
+    for (int64_t i = kAmxSteps; i-- > 0;)
+      digits = digits * 16 + (i + 1) * lines / kAmxSteps - i * lines / kAmxSteps;
     w_.out.line("const std::int64_t end = sinter::min_of(line + (0x{:06x} >> 4 * step & 15), lines);",
                 digits);
-    w_.out.line("amx_split_lines<kVectors>(next, {0}, {1}, next_parts, line, end{2});", depth(),
-                weights_->row(), blocks_a_group() < 2 ? "" : ", " + ahead());
+    w_.out.line("amx_split_lines<kVectors>(next, {}, {}, next_parts, line, end, after);", depth(),
+                weights_->row());
     w_.out.line("line = end;");
     w_.out.line(
         "for (int i = lines > 0 ? {0} : 0; i < {0}; ++i, beyond += kLanes) __builtin_prefetch(beyond, 0, 2);",
-        ceil_div(4 * lines, kSteps));
-  }
-
-  // Floats from the lines that are split to those that are asked for: a panel's, or so many that they come in
-  // time.
-  std::string ahead() const {
-    if (c_.cuts > 1) return "ahead";
-    return fmt::format("{} * ({})", std::min<int64_t>(p_.k, 512), weights_->row());
+        ceil_div(4 * lines, kAmxSteps));
   }
 
   // Blocks of two tiles that a whole group has, or of one.
   int64_t blocks_a_group() const { return ceil_div(std::min(c_.rows(), p_.rows), 2 * c_.tile); }
   // Whether the next group's rows are split while the products of this one's run.
   bool rows_ahead() const { return c_.once && c_.groups > 1; }
-  int64_t rows_a_block() const {
-    return ceil_div(round_up(c_.rows(), 2 * c_.tile), blocks_a_group() * panel_count(panels_));
+  bool splits_rows() const { return rows_ahead() || !c_.once; }
+  // Blocks of rows that are split beside a step: as fast as the products take them; evenly where there is a
+  // group's time, or a cut's.
+  int64_t rows_a_step() const {
+    if (!rows_ahead()) return ceil_div(2 * c_.tile, kAmxSteps);
+    const int64_t rows = ceil_div(round_up(c_.rows(), 2 * c_.tile), blocks_a_group() * panel_count(panels_));
+    return ceil_div(rows, kAmxSteps);
   }
-  void split_blocks() {
-    const int64_t count = ceil_div(rows_a_block(), kSteps);
-    w_.out.line("const std::int64_t place_of_step = split + (b * {} + step) * {};", kSteps, count);
-    split_places("place_of_step", fmt::format("sinter::min_of(place_of_step + {}, split_end)", count));
+  int64_t rows_a_step_of_cut() const {
+    const int64_t panels = panel_count(panels_) / (by_groups_ ? 1 : w_.threads);
+    return ceil_div(2 * c_.tile, kAmxSteps * std::max<int64_t>(1, panels - 1));
   }
 
   void finish_block() {
@@ -570,11 +499,6 @@ class Writer {
 void emit(LayerWriter& w) { Writer(w, *choose_amx(w.node, w.target)).emit(); }
 
 }  // namespace
-
-double amx_cycles(const Node& n, const Target& t) {
-  const auto c = cut_amx(n, t);
-  return c ? cycles_of(*amx_product(n), t, *c) : std::numeric_limits<double>::infinity();
-}
 
 const std::vector<Kernel>& kernels_gemm_amx() {
   static const std::vector<Kernel> table = {

@@ -45,6 +45,8 @@ class PanelWeights {
            : row_argument().empty() ? ", RowOf<kVectors>(), ahead"
                                     : ", kRow, ahead";
   }
+  // Floats of a group.
+  int64_t group_size() const { return group_size_; }
   // Whether tiles read the weights where they are stored; else emit's panels are widened first.
   bool in_place() const { return type_ == "float"; }
   // emit_panels with these weights, those of group `group` (text; empty: there is one).

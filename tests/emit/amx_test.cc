@@ -50,10 +50,10 @@ struct WindowCase {
 };
 const WindowCase kWindows[] = {
     {9, 7, 32, 40, 1, 2, 0, 1, 0, 1},          // no taps but strides, an odd panel
-    {12, 11, 64, 96, 3, 2, 1, 1, 0, 1},        // padding above and on the left only, and all around
+    {12, 11, 64, 96, 3, 2, 1, 1, 0, 2},        // padding above and on the left only, and all around
     {20, 9, 32, 64, 3, 1, 2, 2, 0, 1},         // taps that lie apart
-    {14, 14, 128, 72, 3, 2, 1, 1, 270000, 4},  // sums kept between cuts, also of the odd panel
-    {30, 31, 96, 64, 5, 3, 2, 1, 640000, 5},   // ... a last block of one tile
+    {14, 14, 128, 72, 3, 2, 1, 1, 270000, 6},  // sums kept between cuts, also of the odd panel
+    {30, 31, 96, 64, 5, 3, 2, 1, 640000, 15},  // ... a last block of one tile
     {23, 23, 64, 33, 2, 1, 0, 1, 400000, 1},   // groups of rows
 };
 Node* add(Sheet& s, const WindowCase& c, unsigned seed) {
