@@ -32,8 +32,7 @@ class ThreadPool {
     pool_.context = this;
   }
   ~ThreadPool() {
-    ending_ = true;
-    for (const auto& w : workers_) signal(*w);
+    for (const auto& w : workers_) signal(*w, nullptr, nullptr, 0, 1);
     for (const auto& w : workers_) w->thread.join();
   }
   ThreadPool(const ThreadPool&) = delete;
@@ -47,12 +46,23 @@ class ThreadPool {
   // microseconds each; layers that are too small for several threads are seldom longer than this in a row.
   static constexpr std::chrono::microseconds kPatience{200};
 
-  struct Worker {
-    std::thread thread;
+  // What a thread writes while others watch it lies in a line of the caches of its own: a core that watches a
+  // line takes it from the core that writes it, at some 100 ns a time, so a job is one such line to a worker
+  // and one back.
+  static constexpr std::size_t kLine = 128;
+  struct alignas(kLine) Job {
+    std::atomic<std::uint64_t> number{0};
+    void (*task)(void*, int) = nullptr;
+    void* argument = nullptr;
+    int count = 0, stride = 1;
+  };
+  struct alignas(kLine) Worker {
+    Job job;
+    alignas(kLine) std::atomic<std::uint64_t> done{0};  // number of the last job that it has finished
+    alignas(kLine) std::atomic<bool> asleep{false};
     std::mutex mutex;
     std::condition_variable wake;
-    std::atomic<std::uint64_t> job{0};
-    std::atomic<bool> asleep{false};
+    std::thread thread;
   };
 
   static void pause() {
@@ -79,8 +89,9 @@ class ThreadPool {
     }
   }
 
-  void signal(Worker& w) {
-    w.job.fetch_add(1);
+  static void signal(Worker& w, void (*task)(void*, int), void* argument, int count, int stride) {
+    w.job.task = task, w.job.argument = argument, w.job.count = count, w.job.stride = stride;
+    w.job.number.store(w.job.number.load(std::memory_order_relaxed) + 1);
     if (!w.asleep) return;
     { const std::lock_guard<std::mutex> lock(w.mutex); }
     w.wake.notify_one();
@@ -90,33 +101,42 @@ class ThreadPool {
     const std::lock_guard<std::mutex> one_at_a_time(running_);
     const int threads = static_cast<int>(workers_.size()) + 1;
     const int engaged = count < threads ? count : threads;
-    task_ = task, argument_ = argument, count_ = count, stride_ = threads;
-    left_ = engaged - 1;
-    for (int i = 1; i < engaged; ++i) signal(*workers_[static_cast<std::size_t>(i - 1)]);
+    for (int i = 1; i < engaged; ++i)
+      signal(*workers_[static_cast<std::size_t>(i - 1)], task, argument, count, threads);
     for (int i = 0; i < count; i += threads) task(argument, i);
-    if (watch([this] { return left_ == 0; })) return;
+    for (int i = 1; i < engaged; ++i) wait_for(*workers_[static_cast<std::size_t>(i - 1)]);
+  }
+
+  void wait_for(Worker& w) {
+    const std::uint64_t number = w.job.number.load(std::memory_order_relaxed);
+    const auto ready = [&] { return w.done == number; };
+    if (watch(ready)) return;
     std::unique_lock<std::mutex> lock(done_mutex_);
-    done_.wait(lock, [this] { return left_ == 0; });
+    waiting_ = true;
+    done_.wait(lock, ready);
+    waiting_ = false;
   }
 
   void work(std::size_t number) {
     Worker& me = *workers_[number];
     for (std::uint64_t seen = 0;;) {
       wait_for_job(me, seen);
-      seen = me.job;
-      if (ending_) return;
-      for (int i = static_cast<int>(number) + 1; i < count_; i += stride_) task_(argument_, i);
-      if (left_.fetch_sub(1) != 1) continue;
+      seen = me.job.number;
+      if (me.job.task == nullptr) return;
+      for (int i = static_cast<int>(number) + 1; i < me.job.count; i += me.job.stride)
+        me.job.task(me.job.argument, i);
+      me.done = seen;
+      if (!waiting_) continue;
       { const std::lock_guard<std::mutex> lock(done_mutex_); }
       done_.notify_one();
     }
   }
 
   static void wait_for_job(Worker& me, std::uint64_t seen) {
-    if (watch([&] { return me.job != seen; })) return;
+    if (watch([&] { return me.job.number != seen; })) return;
     std::unique_lock<std::mutex> lock(me.mutex);
     me.asleep = true;
-    me.wake.wait(lock, [&] { return me.job != seen; });
+    me.wake.wait(lock, [&] { return me.job.number != seen; });
     me.asleep = false;
   }
 
@@ -124,11 +144,7 @@ class ThreadPool {
   sinter_pool pool_{};
   std::mutex running_, done_mutex_;
   std::condition_variable done_;
-  std::atomic<int> left_{0};
-  std::atomic<bool> ending_{false};
-  void (*task_)(void*, int) = nullptr;
-  void* argument_ = nullptr;
-  int count_ = 0, stride_ = 1;
+  alignas(kLine) std::atomic<bool> waiting_{false};
 };
 
 }  // namespace sinter
