@@ -79,9 +79,10 @@ class Writer {
     w_.can_fail();
     w_.flops(Dim(2 * p_.rows * p_.k * p_.n));
     share_groups();
-    in_parts_ = by_groups_ && !c_.once && !windows() && n_.attributes.has("weight_parts");
+    rows_ = ceil_div(p_.rows, c_.groups);
+    in_parts_ = by_groups_ && !c_.once && n_.attributes.has("weight_parts");
     w_.summary(fmt::format("{}{} [{}, {}] x [{}, {}] on tile matrices, groups of {} rows{}{}{}", n_.op->name,
-                           window_words(), p_.rows, p_.k, p_.k, p_.n, std::min(c_.rows(), p_.rows),
+                           window_words(), p_.rows, p_.k, p_.k, p_.n, rows_,
                            is_cut() ? fmt::format(", k cut in {}", c_.cuts) : "",
                            in_parts_ ? ", weights stored in parts" : "", epilogue_.summary()));
     panels_ = cut_panels(p_.n, 2, w_.target.lanes);
@@ -152,7 +153,7 @@ class Writer {
     w_.out.put("};");
     weights_->emit();
     w_.out.line("}}");
-    const int64_t numbers = c_.rows() * pitch_;
+    const int64_t numbers = round_up(rows_, c_.tile) * pitch_;
     const std::string parts =
         w_.scratch_of_part("x_parts", "std::uint16_t", (rows_ahead() ? 2 : 1) * numbers);
     rows_parts_ = rows_ahead() ? "left_parts" : parts;
@@ -182,7 +183,7 @@ class Writer {
     w_.out.line(
         "const std::int64_t next_count = group + 1 < {} ? sinter::min_of(std::int64_t{{{}}}, {} - first - "
         "rows) : 0;",
-        groups.end.empty() ? std::to_string(c_.groups) : groups.end, c_.rows(), p_.rows);
+        groups.end.empty() ? std::to_string(c_.groups) : groups.end, rows_, p_.rows);
     begin_rows("(first + rows)", "next_count", "next_left");
   }
 
@@ -192,7 +193,7 @@ class Writer {
     const LayerWriter::Turns turns =
         w_.open_parts(std::to_string(by_groups_ ? c_.groups : panel_count(panels_)));
     const LayerWriter::Turns all{"0", std::to_string(c_.groups)};
-    const int64_t numbers = c_.rows() * pitch_;
+    const int64_t numbers = round_up(rows_, c_.tile) * pitch_;
     rows_parts_ = w_.scratch_of_part("x_parts", "std::uint16_t", (is_cut() ? 2 : 1) * numbers);
     if (!in_parts_)
       columns_ = w_.scratch_of_part("w_parts", "std::uint16_t", (looks_ahead() ? 2 : 1) * panel_numbers());
@@ -228,7 +229,7 @@ class Writer {
     w_.out.line("for (std::int64_t group = {}; group < {}; ++group) {{", groups.first, groups.end);
     w_.out.line(
         "const std::int64_t first = group * {0}, rows = sinter::min_of(std::int64_t{{{0}}}, {1} - first);",
-        c_.rows(), p_.rows);
+        rows_, p_.rows);
   }
 
   // The loop over cuts of k. The next cut's rows are split beside this one's products, once this one's are.
@@ -436,7 +437,7 @@ class Writer {
   }
 
   // Blocks of two tiles that a whole group has, or of one.
-  int64_t blocks_a_group() const { return ceil_div(std::min(c_.rows(), p_.rows), 2 * c_.tile); }
+  int64_t blocks_a_group() const { return ceil_div(rows_, 2 * c_.tile); }
   // Whether the next group's rows are split while the products of this one's run.
   bool rows_ahead() const { return c_.once && c_.groups > 1; }
   bool splits_rows() const { return rows_ahead() || !c_.once; }
@@ -444,7 +445,7 @@ class Writer {
   // group's time, or a cut's.
   int64_t rows_a_step() const {
     if (!rows_ahead()) return ceil_div(2 * c_.tile, kAmxSteps);
-    const int64_t rows = ceil_div(round_up(c_.rows(), 2 * c_.tile), blocks_a_group() * panel_count(panels_));
+    const int64_t rows = ceil_div(round_up(rows_, 2 * c_.tile), blocks_a_group() * panel_count(panels_));
     return ceil_div(rows, kAmxSteps);
   }
   int64_t rows_a_step_of_cut() const {
@@ -491,6 +492,7 @@ class Writer {
   std::optional<PanelWeights> weights_;
   bool by_groups_ = false;  // they are the parts
   bool in_parts_ = false;   // weights are stored as their bfloat16
+  int64_t rows_ = 0;        // of a group
   int64_t blocks_ = 0;      // of k, or of a cut of it
   int64_t pitch_ = 0;       // numbers of a row's parts, or of a column's
   std::string x_, y_, bias_, rows_parts_, columns_, stored_parts_, sums_, kept_;

@@ -3,16 +3,18 @@
 // They are half as large again as floats. One thread splits a panel's weights beside the products of the one
 // before and is hardly slower for it; of several, that have a few tiles of rows each, every one splits all
 // weights, which takes a fifth of a BERT's time. So a net for several threads has its weights stored in parts
-// as long as all of them stay in the third-level cache: from behind it they come more slowly than they are
-// split.
+// as long as all of them stay in the third-level cache. From behind it they come more slowly than they are
+// split, unless each thread has so many rows that their products take longer than that.
 #include <vector>
 
+#include "ops/row_product.h"
 #include "plan/plan.h"
 #include "targets/machine.h"
 
 namespace sinter {
 
 void store_weight_parts(Graph& g, const Target& t, int threads) {
+  constexpr int64_t kManyRows = 96, kBlock = 32;  // of a thread; channels of a window that tiles compute
   if (threads < 2 || !t.tile_matrices) return;
   std::vector<Node*> products;
   int64_t bytes = 0;  // that pass in each run: not a table's, of which it takes some rows
@@ -21,8 +23,12 @@ void store_weight_parts(Graph& g, const Target& t, int threads) {
       products.push_back(n.get());
       bytes += static_cast<int64_t>(n->inputs[1]->data->bytes());
     }
-  if (bytes / 2 * 3 > machine_of(t).l3) return;
-  for (Node* n : products) n->attributes.set("weight_parts", int64_t{1});
+  const bool stay = bytes / 2 * 3 <= machine_of(t).l3;
+  for (Node* n : products) {
+    auto p = row_product(*n);
+    if (!p) p = window_product(*n, kBlock);
+    if (stay || (p && p->rows >= kManyRows * threads)) n->attributes.set("weight_parts", int64_t{1});
+  }
 }
 
 }  // namespace sinter
