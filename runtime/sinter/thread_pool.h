@@ -1,9 +1,10 @@
 // ThreadPool: a few threads for a net compiled with --threads, for applications that have no pool of their
 // own.
 //
-// The calling thread works, too. Each worker has a slot in which a new job's number appears; job fields are
-// only written while no worker is engaged. Layers follow each other within microseconds, so a worker that is
-// done watches its slot for a moment before it goes to sleep: an idle pool takes no time of any processor.
+// The calling thread works, too. Each worker has a slot in which a new job's number appears; the slot's other
+// fields are only written while that worker is idle. Layers follow each other within microseconds, so a
+// worker that is done watches its slot for a moment before it goes to sleep: an idle pool takes no time of
+// any processor.
 #ifndef SINTER_THREAD_POOL_H_
 #define SINTER_THREAD_POOL_H_
 #include <atomic>

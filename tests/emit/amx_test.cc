@@ -167,7 +167,7 @@ std::string stored_type(const Plan& plan) {
   return "";
 }
 
-// Half as many bytes again, where several threads would each split all weights and a cache holds them.
+// Half as many bytes again, where several threads would each split all weights, and these come in time.
 TEST(Amx, WeightsInParts) {
   const auto type_of = [](int threads, Shape x, int64_t n, const char* name = kTarget) {
     Sheet s;
@@ -182,6 +182,7 @@ TEST(Amx, WeightsInParts) {
   EXPECT_EQ(type_of(2, {Dim(48), Dim(256)}, 320), whole) << "threads have columns of their own";
   EXPECT_EQ(type_of(2, {Dim(1024), Dim(64)}, 96), whole) << "split once, before all rows";
   EXPECT_EQ(type_of(2, {Dim(128), Dim(4096)}, 4096), whole) << "comes from memory";
+  EXPECT_EQ(type_of(2, {Dim(256), Dim(4096)}, 4096), parts) << "... while more rows are multiplied";
   EXPECT_EQ(type_of(2, {Dim(128), Dim(256)}, 320, "sapphirerapids"), whole);
 }
 
