@@ -95,8 +95,8 @@ PassHooks hooks_of(const ModelOptions& o) {
 
 // What no layer's function may be called: the bundle's own names, the variables of NAME_run, the symbols.
 std::vector<std::string> reserved_names(const Graph& g, const std::string& name) {
-  std::vector<std::string> names = {"a",       "w",      "in",   "out",  "arena", "weights", "trace",
-                                    "context", "status", "dims", "code", "pool",  name};
+  std::vector<std::string> names = {"a",      "w",    "in",   "out",  "arena", "weights", "trace", "context",
+                                    "status", "dims", "code", "pool", "own",   "part",    name};
   for (const char* end : {"_run", "_error", "_inputs", "_outputs", "_trace", "_weights"})
     names.push_back(name + end);
   for (const SymbolPtr& s : g.symbols->all()) names.push_back(variable(*s));
@@ -104,11 +104,12 @@ std::vector<std::string> reserved_names(const Graph& g, const std::string& name)
 }
 
 // Plans until the arena keeps its budget and the packed weights theirs.
-void plan_model(Compiled& c, int threads, int64_t most_weights) {
+void plan_model(Compiled& c, int threads, int64_t most_weights, bool regions) {
   const auto excess = [&] { return static_cast<int64_t>(c.weights.bytes().size()) - most_weights; };
   for (;;) {
     c.weights = WeightStore();
-    c.plan = make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), threads);
+    c.plan =
+        make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), threads, regions);
     if (!shrink_weights(*c.graph, c.plan, excess()) && !drop_half_weights(*c.graph, c.plan) &&
         !limit_scratch(*c.graph, c.plan))
       break;
@@ -155,7 +156,8 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
     store_small_weights(*c.graph);
   else
     store_weight_parts(*c.graph, *c.target, o.threads);
-  plan_model(c, o.threads, most_weights);
+  plan_model(c, o.threads, most_weights, true);
+  if (o.threads > 1 && c.plan.arena_bytes > max_ram) plan_model(c, o.threads, most_weights, false);
   if (c.plan.arena_bytes > max_ram)
     refuse("the arena takes {} bytes, --max-ram allows {}; at least {} are alive at once", c.plan.arena_bytes,
            max_ram, c.plan.live_bytes);

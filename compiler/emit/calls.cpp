@@ -54,7 +54,7 @@ void Calls::checks() {
 std::string Calls::argument(const Parameter& q, size_t layer, size_t& scratch) const {
   if (q.kind == Parameter::Kind::kSymbol) return q.name;
   if (q.kind == Parameter::Kind::kRow) return rows_.at(q.name);
-  if (q.kind == Parameter::Kind::kPool) return "pool";
+  if (q.kind == Parameter::Kind::kPool) return share_ ? "own" : "pool";
   if (q.kind == Parameter::Kind::kCount) return "&" + variable(*q.symbol);
   const std::string type = q.type.substr(0, q.type.size() - 1);
   const std::string plain = type.rfind("const ", 0) == 0 ? type.substr(6) : type;
@@ -66,6 +66,10 @@ std::string Calls::argument(const Parameter& q, size_t layer, size_t& scratch) c
     return fmt::format("sinter::at<{}>(a, {}{}{})", plain, start,
                        start.empty() || of_part.empty() ? "" : " + ", of_part);
   };
+  if (q.kind == Parameter::Kind::kScratch && share_) {
+    const Plan::Share& s = frame_.plan.shares[layer][scratch++];
+    return in_arena(s.offset, s.step);
+  }
   if (q.kind == Parameter::Kind::kScratch)
     return in_arena(frame_.plan.scratch[layer][scratch++], parts > 1 ? q.bytes / parts : 0);
   SINTER_CHECK(frame_.plan.places.count(q.value), "\"" + q.value->name + "\" is read but has no place");

@@ -39,6 +39,8 @@ class Calls {
   void call(size_t layer);
   // Texts of the kRow parameters of the next calls, by name.
   void set_rows(std::map<std::string, std::string> rows) { rows_ = std::move(rows); }
+  // Whether the next calls are those of one thread in a region: `own` is its pool, `part` its number.
+  void set_share(bool share) { share_ = share; }
   // The argument for a parameter of a layer; `scratch` counts its kScratch parameters.
   std::string argument(const Parameter& q, size_t layer, size_t& scratch) const;
 
@@ -49,6 +51,7 @@ class Calls {
   std::set<const Symbol*> defined_;
   std::set<size_t> checked_;
   std::map<std::string, std::string> rows_;
+  bool share_ = false;
 };
 
 // Comments hold symbol origins, which hold the model's names. Quotes stay as they are: nothing ends at them.

@@ -7,9 +7,11 @@
 #include <set>
 
 #include "emit/calls.h"
+#include "emit/parallel_regions.h"
 #include "emit/strips.h"
 #include "ir/error.h"
 #include "ops/op.h"
+#include "plan/parallel_regions.h"
 #include "plan/strips.h"
 #include "targets/machine.h"
 
@@ -259,6 +261,8 @@ class Code {
       end = behind_strips(plan_, i);
       if (end > i + 1)
         write_strips(p_, calls, plan_, i, end);
+      else if (plan_.layers[i].region > 1 && !o_.trace)
+        write_region(p_, calls, plan_, i, end = behind_region(plan_, i));
       else
         calls.call(i);
       if (o_.trace) trace_call(calls, end - 1);

@@ -218,6 +218,18 @@ void LayerWriter::close_parts() {
   parts_.pop_back();
 }
 
+void LayerWriter::parts_are_rows(int64_t turns, const std::function<int64_t(int64_t)>& first_row,
+                                 bool input) {
+  if (parts_.size() != 1 || !parts_.back() || turns < threads || node.attributes.has("pitch")) return;
+  RowParts rows;
+  for (int64_t p = 0; p <= threads; ++p) rows.starts.push_back(first_row(turns * p / threads));
+  if (input) rows.alike.push_back(node.inputs[0]);
+  for (size_t i = node.anchor_inputs; i < node.inputs.size(); ++i)
+    if (node.inputs[i] && node.inputs[i]->type.shape == node.outputs[0]->type.shape)
+      rows.alike.push_back(node.inputs[i]);
+  layer_.row_parts = std::move(rows);
+}
+
 std::string LayerWriter::dim(const Dim& d) {
   if (d.is_static()) return std::to_string(d.value());
   std::vector<SymbolPtr> symbols;

@@ -5,6 +5,7 @@
 // two layers with the same body and the same parameter types are emitted once and called twice. Where the
 // tensors lie is decided afterwards (plan/memory.cpp), when every layer's scratch is known.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,6 +42,13 @@ struct Parameter {
   // kPool: the threads that the layer's parts run on; kRow: a number of a row, by its name (plan/strips.cpp)
 };
 
+// Where parts that make up a whole layer are rows: part p computes the rows starts[p] to before starts[p + 1]
+// of all results, and of the Values `alike` it reads the same rows only.
+struct RowParts {
+  std::vector<int64_t> starts;
+  std::vector<const Value*> alike;
+};
+
 struct Layer {
   const Node* node = nullptr;
   std::string function;  // C++ identifier
@@ -55,6 +63,8 @@ struct Layer {
   double flops = 0;                          // multiply-accumulates count 2; at the bounds
   // Inputs whose memory the first output may take over: element i is read no later than element i is written.
   std::vector<const Value*> may_overwrite;
+  std::optional<RowParts> row_parts;
+  size_t region = 1;  // layers, from this one on, that threads run through (plan/parallel_regions.h)
 };
 
 // The C++ variable of a symbol: N, dim_batch_size. The model's name alone might be a keyword, or a variable
@@ -96,6 +106,10 @@ class LayerWriter {
   };
   Turns open_parts(const std::string& count);
   void close_parts();
+  // Says of the `turns` just opened, which make up the whole layer, that they are rows of the first result
+  // and of those behind the anchor's inputs that are as large: turn i begins with row first_row(i),
+  // first_row(turns) is behind the last. `input`: a turn reads the same rows of the first input, too.
+  void parts_are_rows(int64_t turns, const std::function<int64_t(int64_t)>& first_row, bool input);
   // Where the node is one of a group that runs strip by strip (plan/strips.cpp): it computes the rows [first,
   // end) of its output's first spatial axis; row x_base of its input is the first in memory, row y_base of
   // its output. Texts; bases are empty where the whole tensor is in memory. No value: all rows.

@@ -128,6 +128,10 @@ class Writer {
                            : by_tiles_       ? w_.dim(tile_count(rows_, tile))
                            : by_panels_      ? std::to_string(panel_count(panels_))
                                              : "1");
+    if (by_tiles_ && rows_.is_static())
+      w_.parts_are_rows(
+          tile_count(rows_, tile).value(), [&](int64_t turn) { return std::min(turn * tile, rows_.value()); },
+          !p_.trans_a);
   }
 
   // A loop for each batch axis of the result, unless all rows are one long column of rows.

@@ -192,6 +192,9 @@ class Writer {
   void panels_of_groups() {
     const LayerWriter::Turns turns =
         w_.open_parts(std::to_string(by_groups_ ? c_.groups : panel_count(panels_)));
+    if (by_groups_)
+      w_.parts_are_rows(
+          c_.groups, [&](int64_t group) { return p_.rows * group / c_.groups; }, !windows());
     const LayerWriter::Turns all{"0", std::to_string(c_.groups)};
     const int64_t numbers = round_up(rows_, c_.tile) * pitch_;
     rows_parts_ = w_.scratch_of_part("x_parts", "std::uint16_t", (is_cut() ? 2 : 1) * numbers);
@@ -207,7 +210,7 @@ class Writer {
       w_.out.line("std::uint16_t *left_parts = {0}, *next_left = {0} + {1};", rows_parts_, numbers);
       rows_parts_ = "left_parts";
     }
-    open_group(by_groups_ ? turns : all);
+    open_group(by_groups_ ? turns : all, true);
     // Two steps of k before the products, each of which is beside what comes two steps later.
     begin_rows("first", "rows", rows_parts_);
     w_.out.line("splitter.some({});", 4 * c_.tile);
@@ -219,14 +222,19 @@ class Writer {
     w_.close_parts();
   }
 
-  // The loop over groups, or the only one: its rows are `rows` ones from `first`.
-  void open_group(const LayerWriter::Turns& groups) {
+  // The loop over groups, or the only one: its rows are `rows` ones from `first`; `even`: groups differ by a
+  // row at most.
+  void open_group(const LayerWriter::Turns& groups, bool even = false) {
     if (c_.groups == 1) {
       w_.out.line("{{");
       w_.out.line("constexpr std::int64_t first = 0, rows = {};", p_.rows);
       return;
     }
     w_.out.line("for (std::int64_t group = {}; group < {}; ++group) {{", groups.first, groups.end);
+    if (even)
+      return w_.out.line(
+          "const std::int64_t first = group * {0} / {1}, rows = (group + 1) * {0} / {1} - first;", p_.rows,
+          c_.groups);
     w_.out.line(
         "const std::int64_t first = group * {0}, rows = sinter::min_of(std::int64_t{{{0}}}, {1} - first);",
         rows_, p_.rows);

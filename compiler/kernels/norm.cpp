@@ -225,6 +225,10 @@ class Writer {
     std::vector<std::string> index(size(), "0");
     std::string row, at;
     parted_ = open_parts();
+    if (parted_ + 1 == first && norm_.axes[parted_].extent.is_static() && mean_out_.empty() &&
+        factor_out_.empty())
+      w_.parts_are_rows(
+          norm_.axes[parted_].extent.value(), [](int64_t turn) { return turn; }, true);
     open_axes(0, first, index, row);
     const std::string n = w_.dim(count_);
     w_.out.line("const float* const from = {};", plus(x_, times(row, n)));

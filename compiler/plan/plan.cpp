@@ -9,6 +9,7 @@
 #include "emit/code.h"
 #include "ir/error.h"
 #include "ops/op.h"
+#include "plan/parallel_regions.h"
 #include "plan/strips.h"
 #include "plan/views.h"
 
@@ -91,10 +92,10 @@ class ArenaPlanner {
     }
   }
 
-  // The layers that run in turns with layer i: their tensors live together.
+  // The layers that run in turns with layer i, or in a region with it: their tensors live together.
   void find_spans() {
     for (size_t i = 0, end = 0; i < plan_.layers.size(); i = end) {
-      end = behind_strips(plan_, i);
+      end = std::max(behind_strips(plan_, i), behind_region(plan_, i));
       for (size_t k = i; k < end; ++k) spans_.emplace_back(i, end - 1);
     }
   }
@@ -123,13 +124,46 @@ class ArenaPlanner {
     }
     values_ = blocks_.size();
     scratch_of_.resize(plan_.layers.size());
-    for (size_t i = 0; i < plan_.layers.size(); ++i)
+    for (size_t i = 0, end = 0; i < plan_.layers.size(); i = end) {
+      end = behind_region(plan_, i);
+      if (end > i + 1)
+        share_scratch(i, end);
+      else
+        for (const Parameter& p : plan_.layers[i].parameters)
+          if (p.kind == Parameter::Kind::kScratch)
+            scratch_of_[i].push_back({add_scratch(p.bytes, i), 0, 0, 0});
+    }
+  }
+
+  // A block for a layer's scratch; its number.
+  size_t add_scratch(int64_t bytes, size_t layer) {
+    SINTER_CHECK(blocks_.size() < blocks_.capacity());
+    blocks_.push_back({nullptr, bytes, spans_[layer].first, spans_[layer].second, -1, nullptr});
+    return blocks_.size() - 1;
+  }
+
+  // One block for the scratch of a region's layers: a piece for each part, as large as a part of the layer
+  // that takes most.
+  void share_scratch(size_t first, size_t end) {
+    const auto parts = static_cast<int64_t>(plan_.layers[first].row_parts->starts.size()) - 1;
+    int64_t most = 0;
+    for (size_t i = first; i < end; ++i) {
+      int64_t sum = 0;
       for (const Parameter& p : plan_.layers[i].parameters)
-        if (p.kind == Parameter::Kind::kScratch) {
-          SINTER_CHECK(blocks_.size() < blocks_.capacity());
-          scratch_of_[i].push_back(blocks_.size());
-          blocks_.push_back({nullptr, p.bytes, spans_[i].first, spans_[i].second, -1, nullptr});
-        }
+        if (p.kind == Parameter::Kind::kScratch) sum += p.bytes / parts;
+      most = std::max(most, sum);
+    }
+    if (most == 0) return;
+    const size_t block = add_scratch(most * parts, first);
+    for (size_t i = first; i < end; ++i) {
+      int64_t before = 0;
+      for (const Parameter& p : plan_.layers[i].parameters) {
+        if (p.kind != Parameter::Kind::kScratch) continue;
+        const int64_t part = p.bytes / parts;
+        scratch_of_[i].push_back({block, before * parts, before, most - part});
+        before += part;
+      }
+    }
   }
 
   void measure_live() {
@@ -243,7 +277,12 @@ class ArenaPlanner {
     }
     for (size_t i = 0; i < plan_.layers.size(); ++i) {
       plan_.scratch.emplace_back();
-      for (size_t b : scratch_of_[i]) plan_.scratch.back().push_back(blocks_[b].offset);
+      plan_.shares.emplace_back();
+      for (const Scratch& s : scratch_of_[i]) {
+        const int64_t block = blocks_[s.block].offset;
+        plan_.scratch.back().push_back(block + s.offset);
+        plan_.shares.back().push_back({block + s.of_share, s.step});
+      }
     }
   }
 
@@ -253,7 +292,12 @@ class ArenaPlanner {
   std::vector<Block> blocks_;
   size_t values_ = 0;
   std::map<const Value*, Block*> by_value_;
-  std::vector<std::vector<size_t>> scratch_of_;
+  struct Scratch {
+    size_t block;
+    int64_t offset;          // in it
+    int64_t of_share, step;  // in a region: Plan::Share
+  };
+  std::vector<std::vector<Scratch>> scratch_of_;
   std::vector<std::pair<size_t, size_t>> spans_;  // by layer: first and last
 };
 
@@ -335,6 +379,7 @@ struct Planning {
   Names names;
   std::vector<std::string> problems;
   int threads = 1;
+  bool regions = true;
 };
 
 Plan plan_graph(const Graph& g, Planning& p);
@@ -397,15 +442,17 @@ Plan plan_graph(const Graph& g, Planning& p) {
       }
     }
   }
-  if (p.problems.empty()) ArenaPlanner(g, views, plan).run();
+  if (!p.problems.empty()) return plan;
+  if (p.regions) find_regions(plan, views);
+  ArenaPlanner(g, views, plan).run();
   return plan;
 }
 
 }  // namespace
 
 Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
-               const std::vector<std::string>& reserved, int threads) {
-  Planning p{target, store, {}, {}, threads};
+               const std::vector<std::string>& reserved, int threads, bool regions) {
+  Planning p{target, store, {}, {}, threads, regions};
   for (const std::string& word : reserved_function_names()) p.names.reserve(word);
   for (const std::string& word : reserved) p.names.reserve(word);
   // Variables of the functions of If, Loop and Scan.

@@ -25,6 +25,12 @@ struct Plan {
   std::vector<Layer> layers;  // in order of execution
   std::map<const Value*, Place> places;
   std::vector<std::vector<int64_t>> scratch;  // per layer: arena offset of each kScratch parameter, in order
+  // The same where threads run through layers (Layer::region): part p's piece is the one of part 0 and p
+  // times `step` bytes, beside what the layer itself adds for each part. Of use in a region only.
+  struct Share {
+    int64_t offset, step;
+  };
+  std::vector<std::vector<Share>> shares;
   // Per layer: the plans of its node's bodies (If, Loop, Scan; else none), whose arena is the layer's scratch
   // parameter "a". Body inputs and outputs have places of the kinds kInput and kOutput.
   std::vector<std::vector<Plan>> bodies;
@@ -82,9 +88,10 @@ void schedule(Graph&);
 // Chooses kernels, writes the layers and lays out the arena. Refuses nodes without a kernel and Values
 // without bound.
 // `reserved`: identifiers that no layer's function may take (the bundle's own).
-// `threads`: that the layers of the graph itself (not of bodies) may be cut for.
+// `threads`: that the layers of the graph itself (not of bodies) may be cut for; `regions`: those may run
+// through several layers (plan/parallel_regions.h), which takes memory.
 Plan make_plan(const Graph&, const Target&, WeightStore&, const std::vector<std::string>& reserved = {},
-               int threads = 1);
+               int threads = 1, bool regions = true);
 
 // The most bytes that a Value takes; refuses one without a bound.
 int64_t bound_bytes(const Value&);

@@ -1,4 +1,4 @@
-// Parts of a loop, run at once by the threads of a pool.
+// Parts of a loop, or of several layers, run at once by the threads of a pool.
 #ifndef SINTER_PARTS_H_
 #define SINTER_PARTS_H_
 #include <cstdint>
@@ -27,6 +27,26 @@ void run_parts(const sinter_pool* pool, std::int64_t most, std::int64_t count, c
         w.body(w.count * i / w.parts, w.count * (i + 1) / w.parts, std::int64_t{i});
       },
       &work);
+}
+
+// A thread's share of layers whose parts don't depend on one another: body(own, part), part = 0 to Parts - 1,
+// runs the layers with the pool `own`, on which of what they cut into Parts parts only the one of that number
+// runs. Without a pool body(null, 0) runs all of them. Returns the first status that is not 0.
+template <int Parts, class Body>
+int run_shares(const sinter_pool* pool, const Body& body) {
+  if (pool == nullptr) return body(pool, std::int64_t{0});
+  int status[Parts] = {};
+  run_parts(pool, Parts, Parts, [&](std::int64_t, std::int64_t, std::int64_t part) {
+    const sinter_pool own = {[](const sinter_pool* p, int count, void (*task)(void*, int), void* argument) {
+                               const auto number = *static_cast<const std::int64_t*>(p->context);
+                               if (number < count) task(argument, static_cast<int>(number));
+                             },
+                             &part};
+    status[part] = body(&own, part);
+  });
+  for (const int s : status)
+    if (s != 0) return s;
+  return 0;
 }
 
 }  // namespace sinter

@@ -1,0 +1,21 @@
+// The text of parallel regions (plan/parallel_regions.h): a function that calls the region's layers, which
+// each thread runs with a pool that is itself alone. Its pieces of the scratch are such that what a layer
+// adds for a part leads into that part's own one (Plan::Share).
+#include "emit/parallel_regions.h"
+
+namespace sinter {
+
+void write_region(Printer& p, Calls& calls, const Plan& plan, size_t first, size_t end) {
+  p.line("// each thread takes its rows through these {} layers", end - first);
+  p.line(
+      "if (const int status = sinter::run_shares<{}>(pool, [=](const sinter_pool* own, [[maybe_unused]] "
+      "std::int64_t part) -> int {{",
+      plan.layers[first].row_parts->starts.size() - 1);
+  calls.set_share(true);
+  for (size_t i = first; i < end; ++i) calls.call(i);
+  calls.set_share(false);
+  p.put("return 0;");
+  p.put("}); status != 0) return status;");
+}
+
+}  // namespace sinter
