@@ -107,7 +107,7 @@ SINTER_INLINE void amx_multiply() {
 
 }  // namespace detail
 
-// Left operands: from(row, block) is a walk that begins at 32 values of k of a row; load(low, high) takes
+// Left operands: from(row, block) is a walk that begins at 32 values of k of a row; load_to(low, high) takes
 // those, next() goes on to the next row's.
 
 // Rows of `k` floats, `pitch` floats apart from x on.
@@ -254,7 +254,7 @@ SINTER_INLINE void amx_zero() {
   __asm__ volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3" : :);
 }
 
-// Adds the products of R tiles of T rows, as amx_split_rows leaves them at a, with V vectors of columns, as
+// Adds the products of R tiles of T rows, as AmxRowSplitter leaves them at a, with V vectors of columns, as
 // amx_split_panel leaves them at w, over `blocks` blocks.
 //
 // beside(b, step), 0 <= step < 6, is work for the time that the tiles take for the products before it, some
