@@ -48,10 +48,13 @@ std::optional<AmxChoice> cut_once(const RowProduct& p, int64_t limit) {
   return c;
 }
 
-// Bytes of the parts of a group's rows and of two panels, and of the sums that are kept between cuts.
+// Bytes of the sums that a group keeps between cuts.
+int64_t kept_bytes(const RowProduct& p, const AmxChoice& c) {
+  return c.cuts > 1 ? c.rows() * round_up(p.n, 32) * int64_t{sizeof(float)} : 0;
+}
+// ... and of the parts of its rows and of two panels.
 int64_t group_bytes(const RowProduct& p, const AmxChoice& c) {
-  const int64_t kept = c.cuts > 1 ? c.rows() * round_up(p.n, 32) * int64_t{sizeof(float)} : 0;
-  return (64 + c.rows() * (c.cuts > 1 ? 2 : 1)) * row_bytes(p) / c.cuts + kept;
+  return (64 + c.rows() * (c.cuts > 1 ? 2 : 1)) * row_bytes(p) / c.cuts + kept_bytes(p, c);
 }
 
 // Into how many cuts `blocks` of k should be divided evenly.
@@ -66,7 +69,8 @@ int64_t best_cuts(int64_t blocks) {
 
 // Few groups, as each splits all weights, but none of too few tiles for that unless the cache has no room.
 std::optional<AmxChoice> cut_groups(const RowProduct& p, int64_t limit) {
-  constexpr int64_t kHides = 8;  // tiles beside whose products weights are split
+  constexpr int64_t kHides = 8;         // tiles beside whose products weights are split
+  constexpr int64_t kKept = 512 << 10;  // bytes; more pass through the cache with each cut than cuts save
   const int64_t count = ceil_div(p.rows, kAmxTileRows), blocks = amx_blocks(p.k);
   AmxChoice c{};
   c.tile = ceil_div(p.rows, count);
@@ -76,6 +80,8 @@ std::optional<AmxChoice> cut_groups(const RowProduct& p, int64_t limit) {
     c.groups = ceil_div(count, c.tiles);
   };
   c.cuts = best_cuts(blocks);
+  in_groups(1);
+  if (kept_bytes(p, c) > kKept) c.cuts = 1;
   for (int64_t groups = 1; groups <= count; ++groups) {
     in_groups(groups);
     if (groups > 1 && c.tiles < kHides) break;
