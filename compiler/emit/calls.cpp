@@ -66,12 +66,12 @@ std::string Calls::argument(const Parameter& q, size_t layer, size_t& scratch) c
     return fmt::format("sinter::at<{}>(a, {}{}{})", plain, start,
                        start.empty() || of_part.empty() ? "" : " + ", of_part);
   };
-  if (q.kind == Parameter::Kind::kScratch && share_) {
-    const Plan::Share& s = frame_.plan.shares[layer][scratch++];
+  if (q.kind == Parameter::Kind::kScratch) {
+    const size_t number = scratch++;
+    if (!share_) return in_arena(frame_.plan.scratch[layer][number], parts > 1 ? q.bytes / parts : 0);
+    const Plan::Share& s = frame_.plan.shares[layer][number];
     return in_arena(s.offset, s.step);
   }
-  if (q.kind == Parameter::Kind::kScratch)
-    return in_arena(frame_.plan.scratch[layer][scratch++], parts > 1 ? q.bytes / parts : 0);
   SINTER_CHECK(frame_.plan.places.count(q.value), "\"" + q.value->name + "\" is read but has no place");
   const Place& place = frame_.plan.places.at(q.value);
   // The caller's pointer is of another type: 16-bit floats as integers, or a view that changes the type.

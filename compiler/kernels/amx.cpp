@@ -24,24 +24,22 @@ namespace sinter {
 
 int64_t amx_blocks(int64_t k) { return ceil_div(k, kAmxDepth); }
 
-std::optional<RowProduct> amx_product(const Node& n) {
-  const auto p = row_product(n);
-  return p ? p : window_product(n, kAmxDepth);
-}
-
 namespace {
+
+constexpr int64_t kTileRows = 16;  // at most
 
 int64_t row_bytes(const RowProduct& p) { return amx_blocks(p.k) * 3 * kAmxDepth * 2; }
 
 // All weights at once beside short groups of many rows, if their parts stay near enough to be read again.
 std::optional<AmxChoice> cut_once(const RowProduct& p, int64_t limit) {
   constexpr int64_t kStays = 256 << 10, kMany = 40;  // bytes, tiles of rows
-  const int64_t count = ceil_div(p.rows, kAmxTileRows), columns = round_up(p.n, 32);
+  const int64_t count = ceil_div(p.rows, kTileRows), columns = round_up(p.n, 32);
   AmxChoice c{};
   c.once = true;
   c.tile = ceil_div(p.rows, count);
-  const auto fits = [&](int64_t tiles) { return (columns + tiles * c.tile) * row_bytes(p) <= limit; };
-  if (p.channels > 0 || columns * row_bytes(p) > kStays || count < kMany || !fits(8)) return std::nullopt;
+  if (p.channels > 0 || columns * row_bytes(p) > kStays || count < kMany ||
+      (columns + 8 * c.tile) * row_bytes(p) > limit)
+    return std::nullopt;
   c.tiles = ceil_div(count, ceil_div(count, 4));
   c.tiles += c.tiles % 2;
   c.groups = ceil_div(count, c.tiles);
@@ -60,9 +58,10 @@ int64_t group_bytes(const RowProduct& p, const AmxChoice& c) {
 // Into how many cuts `blocks` of k should be divided evenly.
 int64_t best_cuts(int64_t blocks) {
   constexpr int64_t kLeast = 5, kMost = 12;
-  for (int64_t size = kMost; size >= kLeast && blocks > kMost; --size)
+  if (blocks <= kMost) return 1;
+  for (int64_t size = kMost; size >= kLeast; --size)
     if (blocks % size == 0) return blocks / size;
-  int64_t size = std::min(blocks, kMost);
+  int64_t size = kMost + 1;
   while (blocks % size != 0) ++size;
   return blocks / size;
 }
@@ -71,7 +70,7 @@ int64_t best_cuts(int64_t blocks) {
 std::optional<AmxChoice> cut_groups(const RowProduct& p, int64_t limit) {
   constexpr int64_t kHides = 8;         // tiles beside whose products weights are split
   constexpr int64_t kKept = 512 << 10;  // bytes; more pass through the cache with each cut than cuts save
-  const int64_t count = ceil_div(p.rows, kAmxTileRows), blocks = amx_blocks(p.k);
+  const int64_t count = ceil_div(p.rows, kTileRows), blocks = amx_blocks(p.k);
   AmxChoice c{};
   c.tile = ceil_div(p.rows, count);
   const auto in_groups = [&](int64_t groups) {

@@ -9,8 +9,7 @@
 
 namespace sinter {
 
-constexpr int64_t kAmxDepth = 32, kAmxTileRows = 16;  // of a tile: values of k, rows
-constexpr int64_t kAmxSteps = 6;                      // of a block's products (sinter/amx.h)
+constexpr int64_t kAmxSteps = 6;  // of a block's products (sinter/amx.h)
 
 // Rows are cut into tiles of `tile` rows, and those into groups of `tiles`; k, in blocks of kAmxDepth, into
 // `cuts`. A panel's parts of a cut stay in the first-level cache while a group's rows meet them, and what the
@@ -23,8 +22,6 @@ struct AmxChoice {
 };
 
 int64_t amx_blocks(int64_t k);
-// The node as a product that tiles could compute.
-std::optional<RowProduct> amx_product(const Node&);
 
 // The choice where the node may be computed so and is modelled to be faster; none otherwise.
 std::optional<AmxChoice> choose_amx(const Node&, const Target&);

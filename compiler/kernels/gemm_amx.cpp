@@ -153,11 +153,7 @@ class Writer {
     w_.out.put("};");
     weights_->emit();
     w_.out.line("}}");
-    const int64_t numbers = round_up(rows_, c_.tile) * pitch_;
-    const std::string parts =
-        w_.scratch_of_part("x_parts", "std::uint16_t", (rows_ahead() ? 2 : 1) * numbers);
-    rows_parts_ = rows_ahead() ? "left_parts" : parts;
-    if (rows_ahead()) w_.out.line("std::uint16_t *left_parts = {0}, *next_left = {0} + {1};", parts, numbers);
+    declare_rows_parts(rows_ahead());
     w_.out.line("amx_open({});", c_.tile);
     declare_splitter();
     open_group(groups);
@@ -180,10 +176,8 @@ class Writer {
 
   // The next group's rows are split beside the products of this one's.
   void next_rows(const LayerWriter::Turns& groups) {
-    w_.out.line(
-        "const std::int64_t next_count = group + 1 < {} ? sinter::min_of(std::int64_t{{{}}}, {} - first - "
-        "rows) : 0;",
-        groups.end.empty() ? std::to_string(c_.groups) : groups.end, rows_, p_.rows);
+    w_.out.line("const std::int64_t next_count = group + 1 < {} ? (group + 2) * {} / {} - first - rows : 0;",
+                groups.end, p_.rows, c_.groups);
     begin_rows("(first + rows)", "next_count", "next_left");
   }
 
@@ -196,8 +190,7 @@ class Writer {
       w_.parts_are_rows(
           c_.groups, [&](int64_t group) { return p_.rows * group / c_.groups; }, !windows());
     const LayerWriter::Turns all{"0", std::to_string(c_.groups)};
-    const int64_t numbers = round_up(rows_, c_.tile) * pitch_;
-    rows_parts_ = w_.scratch_of_part("x_parts", "std::uint16_t", (is_cut() ? 2 : 1) * numbers);
+    declare_rows_parts(is_cut());
     if (!in_parts_)
       columns_ = w_.scratch_of_part("w_parts", "std::uint16_t", (looks_ahead() ? 2 : 1) * panel_numbers());
     if (is_cut())
@@ -206,11 +199,7 @@ class Writer {
     w_.out.line("amx_open({});", c_.tile);
     if (windows()) declare_windows();
     declare_splitter();
-    if (is_cut()) {
-      w_.out.line("std::uint16_t *left_parts = {0}, *next_left = {0} + {1};", rows_parts_, numbers);
-      rows_parts_ = "left_parts";
-    }
-    open_group(by_groups_ ? turns : all, true);
+    open_group(by_groups_ ? turns : all);
     // Two steps of k before the products, each of which is beside what comes two steps later.
     begin_rows("first", "rows", rows_parts_);
     w_.out.line("splitter.some({});", 4 * c_.tile);
@@ -222,22 +211,26 @@ class Writer {
     w_.close_parts();
   }
 
-  // The loop over groups, or the only one: its rows are `rows` ones from `first`; `even`: groups differ by a
-  // row at most.
-  void open_group(const LayerWriter::Turns& groups, bool even = false) {
+  // Where the parts of a group's rows lie; `ahead`: and those of what comes next.
+  void declare_rows_parts(bool ahead) {
+    const int64_t numbers = round_up(rows_, c_.tile) * pitch_;
+    rows_parts_ = w_.scratch_of_part("x_parts", "std::uint16_t", (ahead ? 2 : 1) * numbers);
+    if (!ahead) return;
+    w_.out.line("std::uint16_t *left_parts = {0}, *next_left = {0} + {1};", rows_parts_, numbers);
+    rows_parts_ = "left_parts";
+  }
+
+  // The loop over groups, or the only one: its rows are `rows` ones from `first`; groups differ by one at
+  // most.
+  void open_group(const LayerWriter::Turns& groups) {
     if (c_.groups == 1) {
       w_.out.line("{{");
       w_.out.line("constexpr std::int64_t first = 0, rows = {};", p_.rows);
       return;
     }
     w_.out.line("for (std::int64_t group = {}; group < {}; ++group) {{", groups.first, groups.end);
-    if (even)
-      return w_.out.line(
-          "const std::int64_t first = group * {0} / {1}, rows = (group + 1) * {0} / {1} - first;", p_.rows,
-          c_.groups);
-    w_.out.line(
-        "const std::int64_t first = group * {0}, rows = sinter::min_of(std::int64_t{{{0}}}, {1} - first);",
-        rows_, p_.rows);
+    w_.out.line("const std::int64_t first = group * {0} / {1}, rows = (group + 1) * {0} / {1} - first;",
+                p_.rows, c_.groups);
   }
 
   // The loop over cuts of k. The next cut's rows are split beside this one's products, once this one's are.
@@ -272,11 +265,8 @@ class Writer {
     w_.out.line("AmxRowSplitter<{}, {}> splitter;", c_.tile, windows() ? "AmxWindows<kWindows>" : "AmxRows");
   }
   void begin_rows(std::string_view first, std::string_view count, std::string_view to,
-                  std::string_view cut = "0") {
-    const auto from_cut = [&](int64_t each) {
-      return cut == "0" ? std::string() : fmt::format("{} * {}", cut, each);
-    };
-    const std::string begin = from_cut(windows() ? blocks_ : depth());
+                  std::string_view cut = "") {
+    const std::string begin = cut.empty() ? "" : fmt::format("{} * {}", cut, windows() ? blocks_ : depth());
     const std::string left = windows() ? fmt::format("{}, {}, {}", x_, first, begin.empty() ? "0" : begin)
                                        : fmt::format("{} + {} * {}{}, {}{}, {}", x_, first, p_.k,
                                                      begin.empty() ? "" : " + " + begin, p_.k,

@@ -85,6 +85,11 @@ std::optional<RowProduct> window_product(const Node& n, int64_t block) {
                     channels};
 }
 
+std::optional<RowProduct> amx_product(const Node& n) {
+  const auto p = row_product(n);
+  return p ? p : window_product(n, kAmxDepth);
+}
+
 bool may_use_strassen(const Node& n) {
   const auto p = row_product(n);
   return p && p->rows > 1 && p->k % 2 == 0 && p->n % 2 == 0;

@@ -28,6 +28,10 @@ std::optional<RowProduct> row_product(const Node&);
 // side in the picture.
 std::optional<RowProduct> window_product(const Node&, int64_t block);
 
+// The node as one of both, if tile matrices can compute it: a tile takes kAmxDepth values of k.
+constexpr int64_t kAmxDepth = 32;
+std::optional<RowProduct> amx_product(const Node&);
+
 // Whether Strassen's product may compute it: k and n are even.
 bool may_use_strassen(const Node&);
 // ... with the quarters' products by it too: k and n are multiples of four, and there are rows for it.

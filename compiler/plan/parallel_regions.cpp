@@ -5,8 +5,6 @@
 namespace sinter {
 namespace {
 
-bool of_kind(const Parameter& p, Parameter::Kind kind) { return p.kind == kind; }
-
 // Whether threads can run the layer for themselves: in rows, with scratch of their own, and without counts
 // that the layers behind it need.
 bool can_share(const Layer& l) {
@@ -22,7 +20,7 @@ bool reads_own_rows(const Layer& reader, const Layer& writer, const Views& views
   const std::vector<const Value*>& alike = reader.row_parts->alike;
   for (const Parameter& in : reader.parameters)
     for (const Parameter& out : writer.parameters) {
-      if (!of_kind(in, Parameter::Kind::kInput) || !of_kind(out, Parameter::Kind::kOutput)) continue;
+      if (in.kind != Parameter::Kind::kInput || out.kind != Parameter::Kind::kOutput) continue;
       if (views.host(in.value) != views.host(out.value)) continue;
       if (in.value != out.value || std::find(alike.begin(), alike.end(), in.value) == alike.end())
         return false;

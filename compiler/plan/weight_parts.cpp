@@ -14,7 +14,7 @@
 namespace sinter {
 
 void store_weight_parts(Graph& g, const Target& t, int threads) {
-  constexpr int64_t kManyRows = 96, kBlock = 32;  // of a thread; channels of a window that tiles compute
+  constexpr int64_t kManyRows = 96;  // of a thread
   if (threads < 2 || !t.tile_matrices) return;
   std::vector<Node*> products;
   int64_t bytes = 0;  // that pass in each run: not a table's, of which it takes some rows
@@ -25,8 +25,7 @@ void store_weight_parts(Graph& g, const Target& t, int threads) {
     }
   const bool stay = bytes / 2 * 3 <= machine_of(t).l3;
   for (Node* n : products) {
-    auto p = row_product(*n);
-    if (!p) p = window_product(*n, kBlock);
+    const auto p = amx_product(*n);
     if (stay || (p && p->rows >= kManyRows * threads)) n->attributes.set("weight_parts", int64_t{1});
   }
 }

@@ -104,7 +104,6 @@ SINTER_INLINE void amx_multiply() {
   if constexpr (R > 1) __asm__ volatile("tdpbf16ps %%tmm6, %%tmm5, %%tmm2" : :);
   if constexpr (R > 1 && V > 1) __asm__ volatile("tdpbf16ps %%tmm7, %%tmm5, %%tmm3" : :);
 }
-
 }  // namespace detail
 
 // Left operands: from(row, block) is a walk that begins at 32 values of k of a row; load_to(low, high) takes
