@@ -272,38 +272,47 @@ class Writer {
     if (parts_.empty()) parts_.push_back({w_.input(0), l_.in, 1});
   }
 
-  // Parts of the work are groups, at least one for each thread. Where that leaves them too few tiles, a
+  // Parts of the work are groups, at least one for each thread. Where panels are shared more evenly, a
   // group's inputs are transformed in parts, then its panels are computed in parts.
   void share_groups() {
     by_groups_ = !choice_.by_positions;
     if (w_.threads == 1 || choice_.by_positions) return;
-    const int64_t tiles = likely(tiles_y_ * tiles_x_);
-    const int tile = w_.target.tile(panels_of(w_.target, l_.out, choice_.group).vectors);
-    by_groups_ = tiles >= 2 * w_.threads * tile;
+    const int64_t tiles = likely(tiles_y_ * tiles_x_), share = (tiles + w_.threads - 1) / w_.threads;
+    const Panels panels = panels_of(w_.target, l_.out, choice_.group);
+    const int64_t count = panel_count(panels), most = (count + w_.threads - 1) / w_.threads;
+    by_groups_ =
+        panels_cost(w_.target, l_.out, share) <=
+        1.2 * panels_cost(w_.target, l_.out, tiles) * static_cast<double>(most) / static_cast<double>(count);
     if (!by_groups_) return;
-    choice_.group = shared_group(tiles, tile);
+    choice_.group = shared_group(tiles);
   }
 
   // Tiles of a group, at most as many as chosen: so that the thread which does most does little more than
   // its share.
-  int64_t shared_group(int64_t tiles, int tile) const {
+  int64_t shared_group(int64_t tiles) const {
     int64_t best = 0;
     double least = std::numeric_limits<double>::infinity();
     const int64_t fewest = round_up((tiles + choice_.group - 1) / choice_.group, w_.threads);
     for (int64_t turns = 0; turns < 4; ++turns) {
-      const int64_t groups = fewest + turns * w_.threads,
-                    group = round_up((tiles + groups - 1) / groups, tile),
-                    count = (tiles + group - 1) / group;
-      int64_t most = 0;
-      for (int64_t i = 0; i < w_.threads; ++i) {
-        const int64_t first = count * i / w_.threads, end = count * (i + 1) / w_.threads;
-        most = std::max(most, std::min(end * group, tiles) - first * group);
-      }
+      const int64_t groups = fewest + turns * w_.threads, group = (tiles + groups - 1) / groups;
       // Each group reads the weights again.
-      const double cost = static_cast<double>(most) * (1 + 0.03 * static_cast<double>(turns));
+      const double cost = busiest_thread(tiles, group) * (1 + 0.03 * static_cast<double>(turns));
       if (cost < least) least = cost, best = group;
     }
     return best;
+  }
+  // What the sums of the thread that has most of them cost.
+  double busiest_thread(int64_t tiles, int64_t group) const {
+    const int64_t count = (tiles + group - 1) / group;
+    double most = 0;
+    for (int64_t i = 0; i < w_.threads; ++i) {
+      const int64_t first = count * i / w_.threads, end = count * (i + 1) / w_.threads;
+      if (first == end) continue;
+      const double whole = panels_cost(w_.target, l_.out, group),
+                   last = panels_cost(w_.target, l_.out, std::min(end * group, tiles) - (end - 1) * group);
+      most = std::max(most, whole * static_cast<double>(end - 1 - first) + last);
+    }
+    return most;
   }
 
   void pack() {
@@ -392,7 +401,8 @@ class Writer {
     open_panel(w_);
     // A function of its own: beside the transforms g++ 12 leaves sums of some tiles in memory.
     w_.out.line("const auto products = [&]() __attribute__((noinline)) {{");
-    weights_->declare_row(choice_.group / w_.target.tile(panels_.vectors), l_.in);
+    const int64_t size = w_.target.tile(panels_.vectors);
+    weights_->declare_row((choice_.group + size - 1) / size, l_.in);
     w_.out.line("for (std::int64_t k = 0; k < {}; ++k) {{", choice_.tile.positions());
     products();
     w_.out.line("}}");
@@ -446,9 +456,8 @@ class Writer {
     register_tiles();
   }
 
-  // Register tiles over the group's tiles. A group has choice_.group of them, a multiple of the register
-  // tile's or less than one, but for the last one, which is cut into equal register tiles: one of a single
-  // pixel costs as much as three.
+  // Register tiles over the group's tiles, equal ones: one of a single pixel costs as much as three. The last
+  // group may have less of them.
   void register_tiles() {
     const int size = static_cast<int>(std::min<int64_t>(w_.target.tile(panels_.vectors), choice_.group));
     const Dim tiles = tiles_y_ * tiles_x_;
@@ -457,6 +466,7 @@ class Writer {
     const int64_t last = tiles.value() % choice_.group;
     if (tiles.value() <= choice_.group) return emit_tiles(w_, "0", "count", tiles, size, "t", call);
     if (last == 0) return emit_tiles(w_, "0", "count", Dim(choice_.group), size, "t", call);
+    if (choice_.group % size != 0) return unequal_groups(last, size, call);
     w_.out.line("std::int64_t t = 0;");
     const int64_t count = (last + size - 1) / size, base = last / count, larger = last % count;
     const int64_t first = base == size       ? count
@@ -468,6 +478,13 @@ class Writer {
       w_.out.line("if (t < count) for (; t < {0}; t += {1}) tile(Int<{1}>(), t);", larger * (base + 1),
                   base + 1);
     if (base < size) w_.out.line("for (; t < count; t += {0}) tile(Int<{0}>(), t);", base);
+  }
+  void unequal_groups(int64_t last, int size, const std::string& call) {
+    w_.out.line("if (count == {}) {{", choice_.group);
+    emit_tiles(w_, "0", "count", Dim(choice_.group), size, "t", call);
+    w_.out.line("}} else {{");
+    emit_tiles(w_, "0", "count", Dim(last), size, "t", call);
+    w_.out.line("}}");
   }
 
   // The template arguments of the transforms.
