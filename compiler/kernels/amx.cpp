@@ -37,8 +37,7 @@ std::optional<AmxChoice> cut_once(const RowProduct& p, int64_t limit) {
   AmxChoice c{};
   c.once = true;
   c.tile = ceil_div(p.rows, count);
-  if (p.channels > 0 || columns * row_bytes(p) > kStays || count < kMany ||
-      (columns + 8 * c.tile) * row_bytes(p) > limit)
+  if (columns * row_bytes(p) > kStays || count < kMany || (columns + 8 * c.tile) * row_bytes(p) > limit)
     return std::nullopt;
   c.tiles = ceil_div(count, ceil_div(count, 4));
   c.tiles += c.tiles % 2;

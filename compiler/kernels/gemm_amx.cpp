@@ -131,7 +131,7 @@ class Writer {
   // has split, which would come from its cache.
   void share_groups() {
     const int64_t count = c_.tiles * c_.groups;
-    by_groups_ = w_.threads > 1 && (c_.once || count >= 4 * w_.threads);
+    by_groups_ = w_.threads > 1 && (c_.once || count >= 3 * w_.threads);
     if (!by_groups_ || c_.groups > 4 * w_.threads) return;
     c_.groups = round_up(c_.groups, w_.threads);
     // One more and smaller tiles where they leave out a twentieth of the rows that nobody needs.
@@ -155,6 +155,7 @@ class Writer {
     w_.out.line("}}");
     declare_rows_parts(rows_ahead());
     w_.out.line("amx_open({});", c_.tile);
+    if (windows()) declare_windows();
     declare_splitter();
     open_group(groups);
     if (rows_ahead()) w_.out.line("if (group == {}) {{", groups.first);
