@@ -104,7 +104,10 @@ class CopyNest {
     e_.writer().include("sinter/copy.h");
     if (axes_.empty()) return line_at({}, {});
     const CopyAxis& last = axes_.back();
-    if (last.to.is(1) && (last.from.is(1) || last.from.is(0))) return runs();
+    if (last.to.is(1) && (last.from.is(1) || last.from.is(0))) {
+      if (in_parts_) begin_with_input();
+      return runs();
+    }
     if (last.to.is(1))
       for (size_t p = axes_.size() - 1; p-- > 0;)
         if (axes_[p].from.is(1)) return exchange(p);
@@ -131,6 +134,17 @@ class CopyNest {
     std::vector<Dim> strides;
     for (const CopyAxis& a : axes_) strides.push_back(to ? a.to : a.from);
     return e_.address(to ? to_.offset : from_.offset, index, strides);
+  }
+
+  // Parts are pieces of the input, as far as that goes: the one that a thread reads is mostly its own work.
+  void begin_with_input() {
+    size_t first = 0;
+    for (size_t a = 1; a + 1 < axes_.size(); ++a)
+      if (axes_[a].from.is_static() && axes_[first].from.is_static() &&
+          axes_[a].from.value() > axes_[first].from.value())
+        first = a;
+    std::rotate(axes_.begin(), axes_.begin() + static_cast<std::ptrdiff_t>(first),
+                axes_.begin() + static_cast<std::ptrdiff_t>(first) + 1);
   }
 
   // The innermost axis is one run of the output.
@@ -185,18 +199,25 @@ class CopyNest {
     close();
   }
 
-  // A single matrix: parts are blocks of its result's rows, of the height that sinter::transpose works in.
+  // A single matrix: parts are blocks, of the size that sinter::transpose works in, of its result's rows or
+  // columns: of those that are more, which are mostly pixels, whose parts a thread has made or will read.
   void transpose_in_parts(const CopyAxis& a, const CopyAxis& last) {
     constexpr int64_t kBlock = 16;
     LayerWriter& w = e_.writer();
     w.include("sinter/dims.h");
-    const LayerWriter::Turns turns = w.open_parts(e_.text(ceildiv(a.extent, Dim(kBlock))));
-    out_.line("const std::int64_t r = {} * {};", turns.first, kBlock);
-    out_.line("const std::int64_t rows = sinter::min_of({} * {}, std::int64_t{{{}}}) - r;", turns.end, kBlock,
-              e_.text(a.extent));
-    out_.line("sinter::transpose({} + r * {}, {}, {} + r, {}, rows, {});",
-              behind(to_.pointer, at(true, index_)), e_.text(a.to), e_.text(a.to),
-              behind(from_.pointer, at(false, index_)), e_.text(last.from), e_.text(last.extent));
+    const bool columns = last.extent.hi() > a.extent.hi();
+    const CopyAxis& cut = columns ? last : a;
+    const LayerWriter::Turns turns = w.open_parts(e_.text(ceildiv(cut.extent, Dim(kBlock))));
+    out_.line("const std::int64_t first = {} * {};", turns.first, kBlock);
+    out_.line("const std::int64_t count = sinter::min_of({} * {}, std::int64_t{{{}}}) - first;", turns.end,
+              kBlock, e_.text(cut.extent));
+    const auto behind_first = [&](const Dim& step) {
+      return step.is(1) ? std::string(" + first") : fmt::format(" + first * {}", e_.text(step));
+    };
+    out_.line("sinter::transpose({}{}, {}, {}{}, {}, {}, {});", behind(to_.pointer, at(true, index_)),
+              behind_first(cut.to), e_.text(a.to), behind(from_.pointer, at(false, index_)),
+              behind_first(cut.from), e_.text(last.from), columns ? e_.text(a.extent) : "count",
+              columns ? "count" : e_.text(last.extent));
     w.close_parts();
   }
 
@@ -229,7 +250,7 @@ class CopyNest {
 
 void emit_copy(const Extents& e, const Shape& space, const Strided& to, const Strided& from, bool in_parts) {
   if (std::any_of(space.begin(), space.end(), [](const Dim& d) { return d.is(0); })) return;
-  constexpr int64_t kLeast = 64 << 10;  // elements of one copy out of several, as those of Concat
+  constexpr int64_t kLeast = 16 << 10;  // elements of one copy out of several, as those of Concat
   in_parts = in_parts && e.writer().threads > 1 && product(space).hi() >= kLeast;
   CopyNest(e, space, to, from, in_parts).emit();
 }
