@@ -319,7 +319,9 @@ class Code {
   std::vector<Value*> completed(size_t i) const {
     const Node& n = *plan_.layers[i].node;
     if (!n.attributes.has("pitch")) return n.outputs;
-    const Node* concat = n.outputs[0]->users[0];
+    const std::vector<Node*>& users = n.outputs[0]->users;
+    const Node* concat = *std::find_if(users.begin(), users.end(),
+                                       [](const Node* u) { return u->attributes.has("in_place"); });
     for (size_t k = i + 1; k < plan_.layers.size(); ++k)
       for (const Value* v : concat->inputs)
         if (v->producer == plan_.layers[k].node) return {};

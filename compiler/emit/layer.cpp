@@ -35,10 +35,25 @@ std::string shape_comment(const Shape& shape) {
   return s.empty() ? "scalar" : s;
 }
 
-Dim output_pitch(const Node& n) {
-  const Dim& own = n.outputs[0]->type.shape.back();
-  return n.attributes.has("pitch") ? Dim(n.attributes.integer("pitch", 0)) : own;
+Dim pixel_pitch(const Value& v) {
+  const bool apart = v.producer && v.producer->attributes.has("pitch");
+  return apart ? Dim(v.producer->attributes.integer("pitch", 0)) : v.type.shape.back();
 }
+
+Dim output_pitch(const Node& n) { return pixel_pitch(*n.outputs[0]); }
+
+bool reads_apart(const Node& n) {
+  return std::any_of(n.inputs.begin(), n.inputs.end(),
+                     [](const Value* v) { return v && v->producer && v->producer->attributes.has("pitch"); });
+}
+
+namespace {
+// Shape and, where its pixels are not side by side, how far they are apart.
+std::string place_comment(const Value& v, const Shape& shape) {
+  if (!v.producer || !v.producer->attributes.has("pitch")) return shape_comment(shape);
+  return fmt::format("{}, pixels {} apart", shape_comment(shape), pixel_pitch(v).text());
+}
+}  // namespace
 
 std::string variable(const Symbol& s) {
   const bool capital = s.id.size() == 1 && s.id[0] >= 'A' && s.id[0] <= 'Z';
@@ -79,7 +94,7 @@ std::string LayerWriter::read(const Value* v, bool planar) {
   Parameter p{.kind = Parameter::Kind::kInput,
               .type = fmt::format("const {}*", cpp_name(v->type.dtype)),
               .name = input_names_.empty() ? "x" : fmt::format("x{}", input_names_.size()),
-              .comment = shape_comment(shape),
+              .comment = place_comment(*v, shape),
               .value = v,
               .symbol = nullptr};
   if (v->data) {
@@ -99,7 +114,7 @@ std::string LayerWriter::output(size_t i) {
              add({.kind = Parameter::Kind::kOutput,
                   .type = fmt::format("{}*", cpp_name(v->type.dtype)),
                   .name = output_names_.empty() ? "y" : fmt::format("y{}", output_names_.size()),
-                  .comment = shape_comment(v->type.shape),
+                  .comment = place_comment(*v, v->type.shape),
                   .value = v,
                   .symbol = nullptr});
 }

@@ -156,14 +156,21 @@ struct Kernel {
   bool sliced = false;
   // Whether it reads its picture in parts where the node has that attribute (picture_parts of ops/window.h).
   bool reads_parts = false;
+  // Whether it reads pixels of its inputs as far apart as pixel_pitch says.
+  bool reads_apart = false;
 };
 // Bytes from one part's memory to the next one's: whole lines of the cache, and 8 KB that none uses, because
 // processors fetch so much ahead of what a thread reads, which would take lines from the thread that writes
 // there.
 int64_t apart(int64_t bytes);
-// The channels from one output pixel to the next of a channels-last node: all of the output's, or `pitch`.
+// The channels from one pixel to the next of a channels-last Value in memory: all that it has, or `pitch` of
+// the node that makes it, where it is part of another Value.
+Dim pixel_pitch(const Value&);
+// The same of the node's first output.
 Dim output_pitch(const Node&);
-// The first row that accepts the node; null where none does (the node is refused).
+// Whether some input's pixels are further apart than its channels take.
+bool reads_apart(const Node&);
+// The first row that accepts the node, its inputs where they lie; null where none does (the node is refused).
 const Kernel* find_kernel(const Node&, const Target&);
 const std::vector<const Kernel*>& all_kernels();
 

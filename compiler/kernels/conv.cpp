@@ -21,6 +21,7 @@ bool accepts(const Node& n, const Target&) { return is_float_conv(n); }
 
 struct Geometry {
   int64_t groups, in_channels, out_channels, group_in, group_out;
+  int64_t pixel;  // channels from one of the input to the next
   Window window;
   Dim batch;
   bool planar;
@@ -38,6 +39,7 @@ Geometry geometry_of(const Node& n) {
   g.window = window_of(n);
   g.batch = x[0];
   g.planar = n.attributes.has("planar");
+  g.pixel = g.planar ? g.in_channels : pixel_pitch(*n.inputs[0]).value();
   return g;
 }
 
@@ -86,8 +88,8 @@ class PaddedRows {
   PaddedRows(LayerWriter& w, const Rows& rows, const Geometry& g)
       : w_(w), rows_(rows), pixel_(g.in_channels) {
     const Window& window = rows.window;
-    if (window.rank() > 2 || g.groups > 1 || g.planar || !rows.out_width().is_static() ||
-        !rows.width().is_static() || !rows.pad().is_static())
+    if (window.rank() > 2 || g.groups > 1 || g.planar || g.pixel != g.in_channels ||
+        !rows.out_width().is_static() || !rows.width().is_static() || !rows.pad().is_static())
       return;
     for (const int64_t d : window.dilations)
       if (d != 1) return;
@@ -171,7 +173,7 @@ class Writer {
         g_(geometry_of(n_)),
         x_(w.input(0)),
         epilogue_(w, n_.outputs[0]->type.shape),
-        rows_{w, window_, batch_, Dim(g_.in_channels), output_pitch(n_)} {}
+        rows_{w, window_, batch_, Dim(g_.pixel), output_pitch(n_)} {}
 
   void emit() {
     w_.summary(describe(g_, n_));
@@ -336,7 +338,7 @@ class Writer {
                       ix = first == "0" ? position : fmt::format("{} + {}", position, first);
     if (g_.planar)
       planar_taps(ix, first, end, edge);
-    else if (g_.groups == 1 && rows_.dilation() == 1)
+    else if (g_.groups == 1 && rows_.dilation() == 1 && (g_.pixel == g_.in_channels || rows_.kernel() == 1))
       run_of_taps(ix, first, end, edge);
     else
       each_tap(position, first, end, edge);
@@ -371,7 +373,7 @@ class Writer {
   void run_of_taps(const std::string& ix, const std::string& first, const std::string& end, bool edge) {
     product_of(
         padded_rows_ ? padded_rows_->first_tap("ox") : fmt::format("{} + {}", x_, rows_.input_offset(ix)),
-        rows_.stride() * g_.in_channels,
+        rows_.stride() * g_.pixel,
         fmt::format("wp + {} * ({} * {})", rows_.tap(first), g_.group_in, weights_->row()),
         edge ? fmt::format("({} - {}) * {}", end, first, g_.group_in)
              : std::to_string(rows_.kernel() * g_.group_in),
@@ -382,7 +384,7 @@ class Writer {
     w_.out.line("for (std::int64_t kw = {}; kw < {}; ++kw) {{", first, end);
     const std::string ix = fmt::format("{} + kw * {}", position, rows_.dilation()),
                       shift = g_.groups > 1 ? fmt::format(" + g * {}", g_.group_in) : "";
-    product_of(fmt::format("{} + {}{}", x_, rows_.input_offset(ix), shift), rows_.stride() * g_.in_channels,
+    product_of(fmt::format("{} + {}{}", x_, rows_.input_offset(ix), shift), rows_.stride() * g_.pixel,
                fmt::format("wp + {} * ({} * {})", rows_.tap("kw"), g_.group_in, weights_->row()),
                std::to_string(g_.group_in), edge);
     w_.out.line("}}");
@@ -456,7 +458,7 @@ void emit(LayerWriter& w) { Writer(w).emit(); }
 const std::vector<Kernel>& kernels_conv() {
   static const std::vector<Kernel> table = {{"conv_direct",
                                              "direct convolution on channels-last floats, by register tiles",
-                                             accepts, emit, true, true}};
+                                             accepts, emit, true, true, false, true}};
   return table;
 }
 

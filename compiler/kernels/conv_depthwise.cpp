@@ -48,7 +48,7 @@ class Writer {
         at_once_(channels_at_once(w.target, window_, channels_)),
         x_(w.input(0)),
         epilogue_(w, n_.outputs[0]->type.shape),
-        rows_{w, window_, n_.inputs[0]->type.shape[0], Dim(channels_), output_pitch(n_)} {}
+        rows_{w, window_, n_.inputs[0]->type.shape[0], pixel_pitch(*n_.inputs[0]), output_pitch(n_)} {}
 
   void emit() {
     const int64_t taps = weight_.size() / channels_;
@@ -157,7 +157,8 @@ class Writer {
                   rows_.window.extent(rows_.last()));
       w_.out.line("f32v in[kInputs];");
       w_.out.line("SINTER_UNROLL");
-      w_.out.line("for (int i = 0; i < kInputs; ++i) in[i] = load_lanes(from + i * {}, lanes);", channels_);
+      w_.out.line("for (int i = 0; i < kInputs; ++i) in[i] = load_lanes(from + i * {}, lanes);",
+                  rows_.in_channels.value());
     }
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int kw = 0; kw < {}; ++kw) {{", rows_.kernel());
@@ -170,7 +171,7 @@ class Writer {
       w_.out.line(
           "for (int t = 0; t < kPixels; ++t) sum[t] = fma(load_lanes(from + (t * {} + kw * {}) * {}, lanes), "
           "k, sum[t]);",
-          rows_.stride(), rows_.dilation(), channels_);
+          rows_.stride(), rows_.dilation(), rows_.in_channels.value());
     w_.out.line("}}");
     close_pixels();
   }
@@ -253,7 +254,7 @@ void emit(LayerWriter& w) { Writer(w).emit(); }
 const std::vector<Kernel>& kernels_conv_depthwise() {
   static const std::vector<Kernel> table = {
       {"conv_depthwise", "depthwise convolution on channels-last floats, vectors over channels", accepts,
-       emit, true, true}};
+       emit, true, true, false, true}};
   return table;
 }
 

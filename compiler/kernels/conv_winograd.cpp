@@ -257,7 +257,7 @@ class Writer {
   // What is read for the picture's channels, in their order.
   struct Part {
     std::string x;
-    int64_t channels, times;
+    int64_t channels, times, pixel;  // pixel: channels from one to the next
   };
   std::string picture_text() const {
     if (parts_.size() == 1 && parts_[0].times == 1) return "";
@@ -268,8 +268,9 @@ class Writer {
     return text;
   }
   void find_parts() {
-    for (const PicturePart& p : picture_parts(n_)) parts_.push_back({w_.read(p.value), p.channels, p.times});
-    if (parts_.empty()) parts_.push_back({w_.input(0), l_.in, 1});
+    for (const PicturePart& p : picture_parts(n_))
+      parts_.push_back({w_.read(p.value), p.channels, p.times, pixel_pitch(*p.value).value()});
+    if (parts_.empty()) parts_.push_back({w_.input(0), l_.in, 1, pixel_pitch(*n_.inputs[0]).value()});
   }
 
   // Parts of the work are groups, at least one for each thread. Where panels are shared more evenly, a
@@ -387,14 +388,15 @@ class Writer {
     const std::string height = w_.dim(window_.in[0]), width = w_.dim(window_.in[1]);
     const std::string picture = n_.inputs[0]->type.shape[0].is(1) ? p.x
                                 : p.times == 1
-                                    ? fmt::format("{} + n * {} * {} * {}", p.x, height, width, p.channels)
+                                    ? fmt::format("{} + n * {} * {} * {}", p.x, height, width, p.pixel)
                                     : fmt::format("{} + n * ({} / {}) * ({} / {}) * {}", p.x, height, p.times,
-                                                  width, p.times, p.channels);
+                                                  width, p.times, p.pixel);
     w_.out.line(
-        "winograd_input<{}{}>({}, {}, {}, {}, ty * {} - {}, tx * {} - {}, run, {} + t * {}{}, {}, {});",
+        "winograd_input<{}{}>({}, {}, {}, {}, ty * {} - {}, tx * {} - {}, run, {} + t * {}{}, {}, {}{});",
         shape(), p.times == 1 ? "" : fmt::format(", {}", p.times), picture, height, width, p.channels,
         tile.rows, w_.dim(window_.pads_begin[0]), tile.columns, w_.dim(window_.pads_begin[1]), v_, pitch_,
-        channel == 0 ? "" : fmt::format(" + {}", channel), plane_, pitch_);
+        channel == 0 ? "" : fmt::format(" + {}", channel), plane_, pitch_,
+        p.pixel == p.channels ? "" : fmt::format(", {}", p.pixel - p.channels));
   }
 
   void panels_outermost(const std::string& columns, const LayerWriter::Turns& panels) {
@@ -560,7 +562,7 @@ const std::vector<Kernel>& kernels_conv_winograd() {
   static const std::vector<Kernel> table = {{"conv_winograd",
                                              "convolution of 3x3 to 6x6 taps, or 2 to 7 in a line, stride 1, "
                                              "channels-last, by Winograd's filtering",
-                                             accepts, emit, true, false, true}};
+                                             accepts, emit, true, false, true, true}};
   return table;
 }
 

@@ -70,6 +70,9 @@ std::string behind(const std::string& pointer, const std::string& address) {
 Strided dense(const std::string& pointer, const TensorType& type) {
   return {pointer, type.dtype, Dim(0), dim_strides(type.shape), {}};
 }
+Strided pitched(const std::string& pointer, const Value& v) {
+  return {pointer, v.type.dtype, Dim(0), pitched_strides(v), {}};
+}
 
 namespace {
 

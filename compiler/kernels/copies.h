@@ -47,6 +47,8 @@ void emit_copy(const Extents& e, const Shape& space, const Strided& to, const St
                bool in_parts = false);
 // A dense tensor's Strided.
 Strided dense(const std::string& pointer, const TensorType& type);
+// A Value's, whose pixels are pixel_pitch apart.
+Strided pitched(const std::string& pointer, const Value& v);
 
 // `count` runs of `length` elements, the first from from[from] to to[to], each a step behind the one before.
 struct Runs {

@@ -108,7 +108,7 @@ void emit_strided(LayerWriter& w) {
       if (leaf.kind != Expr::Kind::kOperand) return nullptr;
       const auto [at, fresh] = number.try_emplace(leaf.operand, static_cast<int>(operands.size()));
       const auto k = static_cast<size_t>(leaf.operand);
-      if (fresh) operands.push_back(broadcast(w, w.input(k), n.inputs[k]->type, shape));
+      if (fresh) operands.push_back(broadcast(w.input(k), *n.inputs[k], shape));
       return Expr::input(at->second, leaf.dtype);
     });
     emit_loops(w, shape, value, dense(w.output(i), n.outputs[i]->type), operands);
@@ -129,9 +129,8 @@ void emit_same(LayerWriter& w) {
   if (n.has_output(0)) {
     const std::string x = w.input(0);
     const TensorType& type = n.outputs[0]->type;
-    if (n.attributes.has("pitch"))
-      emit_copy(e, type.shape, {w.output(0), type.dtype, Dim(0), pitched_strides(n), {}}, dense(x, type),
-                true);
+    if (n.attributes.has("pitch") || reads_apart(n))
+      emit_copy(e, type.shape, pitched(w.output(0), *n.outputs[0]), pitched(x, *n.inputs[0]), true);
     else
       w.out.line("sinter::copy({}, {}, {});", w.output(0), x, e.text(product(type.shape)));
   }
@@ -155,7 +154,7 @@ void emit_concat(LayerWriter& w) {
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     const Shape& shape = n.inputs[i]->type.shape;
     // Extents that only a check proves equal: the output's strides count, the input's own axis extent.
-    emit_copy(e, shape, to, dense(w.input(i), n.inputs[i]->type), true);
+    emit_copy(e, shape, to, pitched(w.input(i), *n.inputs[i]), true);
     to.offset = to.offset + shape[axis] * strides[axis];
   }
 }
@@ -338,8 +337,8 @@ const std::vector<Kernel>& kernels_copy() {
        emit_rows, false, true},
       {"copy_strided", "Transpose, Slice, Expand, Split, Gather of one index: one copy by strides",
        accepts_strided, emit_strided},
-      {"copy", "Identity, Dropout", accepts_same, emit_same, true},
-      {"copy_concat", "Concat: one copy an input", accepts_concat, emit_concat},
+      {"copy", "Identity, Dropout", accepts_same, emit_same, true, false, false, true},
+      {"copy_concat", "Concat: one copy an input", accepts_concat, emit_concat, false, false, false, true},
       {"copy_tile", "Tile: a copy that repeats", accepts_tile, emit_tile},
       {"copy_blocks", "DepthToSpace, SpaceToDepth: one copy over six axes", accepts_blocks, emit_blocks},
       {"copy_slice", "Slice by bounds from data", accepts_slice, emit_slice},

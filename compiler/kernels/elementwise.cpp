@@ -44,8 +44,9 @@ void emit(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_elementwise() {
-  static const std::vector<Kernel> table = {
-      {"elementwise", "a loop nest over the output with a scalar expression inside", accepts, emit}};
+  static const std::vector<Kernel> table = {{"elementwise",
+                                             "a loop nest over the output with a scalar expression inside",
+                                             accepts, emit, false, false, false, true}};
   return table;
 }
 

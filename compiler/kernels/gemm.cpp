@@ -105,7 +105,7 @@ class Writer {
         bias[static_cast<size_t>(j)] = p_.beta * p_.c->data->as<float>()[p_.c->data->size() == 1 ? 0 : j];
       bias_ = w_.weights("bias", bias, fmt::format("[{}]", columns));
     } else if (p_.c) {
-      c_ = broadcast(w_, w_.input(2), p_.c->type, out);
+      c_ = broadcast(w_.input(2), *p_.c, out);
     }
     y_ = w_.output(0);
     open_parts();

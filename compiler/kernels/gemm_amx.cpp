@@ -254,9 +254,11 @@ class Writer {
 
   void declare_windows() {
     const StaticWindow w = window_of(n_).numbers();
-    w_.out.put("// height, width, channels, widths of output and kernel, strides, dilations, pads");
-    w_.out.line("static constexpr AmxGeometry kWindows = {{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}};",
-                w.in[0], w.in[1], p_.channels, w.out[1], w.kernel[1], w.strides[0], w.strides[1],
+    w_.out.put(
+        "// height, width, channels, from pixel to pixel, widths of output and kernel, strides, dilations, "
+        "pads");
+    w_.out.line("static constexpr AmxGeometry kWindows = {{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}};",
+                w.in[0], w.in[1], p_.channels, apart(), w.out[1], w.kernel[1], w.strides[0], w.strides[1],
                 w.dilations[0], w.dilations[1], w.pads_begin[0], w.pads_begin[1]);
   }
 
@@ -269,11 +271,14 @@ class Writer {
                   std::string_view cut = "") {
     const std::string begin = cut.empty() ? "" : fmt::format("{} * {}", cut, windows() ? blocks_ : depth());
     const std::string left = windows() ? fmt::format("{}, {}, {}", x_, first, begin.empty() ? "0" : begin)
-                                       : fmt::format("{} + {} * {}{}, {}{}, {}", x_, first, p_.k,
+                                       : fmt::format("{} + {} * {}{}, {}{}, {}", x_, first, apart(),
                                                      begin.empty() ? "" : " + " + begin, p_.k,
-                                                     begin.empty() ? "" : " - " + begin, p_.k);
+                                                     begin.empty() ? "" : " - " + begin, apart());
     w_.out.line("splitter.begin({{{}}}, {}, {}, {});", left, count, blocks_, to);
   }
+
+  // Floats from one row of the left operand, or one pixel of the picture, to the next.
+  std::string apart() const { return w_.dim(pixel_pitch(*n_.inputs[0])); }
 
   // Floats of a block's sums.
   int64_t block_sums() const { return 2 * c_.tile * panels_.vectors * w_.target.lanes; }
@@ -505,7 +510,7 @@ const std::vector<Kernel>& kernels_gemm_amx() {
   static const std::vector<Kernel> table = {
       {"gemm_amx",
        "products with constant weights and convolutions on AMX's tile matrices, in three parts a float",
-       accepts, emit, true}};
+       accepts, emit, true, false, false, true}};
   return table;
 }
 

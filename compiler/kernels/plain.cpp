@@ -147,7 +147,7 @@ void emit_product(LayerWriter& w) {
   w.flops(product(ys) * k * Dim(2));
   const std::string a = w.input(0), b = w.input(1);
   const bool has_c = gemm && n.anchor_inputs > 2 && n.inputs[2] && n.attributes.real("beta", 1) != 0;
-  const Strided c = has_c ? broadcast(w, w.input(2), n.inputs[2]->type, ys) : Strided{};
+  const Strided c = has_c ? broadcast(w.input(2), *n.inputs[2], ys) : Strided{};
   const Epilogue e(w, ys);
   w.summary(fmt::format("{} of {} as plain loops{}", n.op->name, name_of(t), e.summary()));
   const std::string y = w.output(0);

@@ -146,7 +146,7 @@ class Vectors {
         words_{*kind_of(n_, false), static_cast<double>(n_.attributes.integer("p", 2))},
         window_(window_of(n_)),
         channels_(n_.inputs[0]->type.shape.back()),
-        rows_{w, window_, n_.inputs[0]->type.shape[0], channels_, output_pitch(n_)},
+        rows_{w, window_, n_.inputs[0]->type.shape[0], pixel_pitch(*n_.inputs[0]), output_pitch(n_)},
         joins_(joins_rows(window_, words_.kind, channels_)) {
     for (int64_t k : window_.kernel) taps_ *= k;
     pads_ = n_.attributes.integer("count_include_pad", 0) != 0;
@@ -205,15 +205,19 @@ class Vectors {
   void join() {
     w_.out.line(
         "// the rows of the window taken together, all pixels and channels of a row as they lie in memory");
+    const int64_t width = window_.in.back().value(), channels = channels_.value();
+    const bool apart = reads_apart(n_);  // no run then but a pixel's channels
+    if (apart) w_.out.line("for (std::int64_t ix = 0; ix < {}; ++ix) {{", width);
     open_columns(w_, "join");
     start();
     rows_.open_taps(w_.out);
-    take(plus(x_, rows_.input_offset("0")));
+    take(plus(x_, rows_.input_offset(apart ? "ix" : "0")));
     rows_.close_taps(w_.out);
     w_.out.line("SINTER_UNROLL");
-    w_.out.line("for (int v = 0; v < kVectors; ++v) store_lanes({} + c + v * kLanes, acc[v], lanes);",
-                joined_);
-    close_columns(w_, Dim(window_.in.back().value() * channels_.value()), vectors_, "join");
+    w_.out.line("for (int v = 0; v < kVectors; ++v) store_lanes({}{} + c + v * kLanes, acc[v], lanes);",
+                joined_, apart ? fmt::format(" + ix * {}", channels) : "");
+    close_columns(w_, Dim(apart ? channels : width * channels), vectors_, "join");
+    if (apart) w_.out.line("}}");
   }
 
   // One output pixel: its taps [first, end) of the row lie inside.
@@ -492,7 +496,7 @@ const std::vector<Kernel>& kernels_pool() {
   static const std::vector<Kernel> table = {
       {"pool_global", "global pools, as reductions", accepts_global, emit_global},
       {"pool", "pools on channels-last floats, vectors over channels", accepts_vectors, emit_vectors, true,
-       true},
+       true, false, true},
       {"pool_rows", "maximum and average pools on floats with the channels outside, a row at a time",
        accepts_rows, emit_rows},
       {"pool_plain", "pools of any type, layout and with indices as plain loops", accepts_plain, emit_plain},

@@ -68,8 +68,9 @@ class Writer {
   void make_axes() {
     const Shape& in = n_.inputs[0]->type.shape;
     const Shape& out = n_.outputs[0]->type.shape;
-    const std::vector<Dim> in_strides = dim_strides(in), out_strides = pitched_strides(n_);
-    const bool dense = !n_.attributes.has("pitch");
+    const std::vector<Dim> in_strides = pitched_strides(*n_.inputs[0]),
+                           out_strides = pitched_strides(*n_.outputs[0]);
+    const bool dense = !n_.attributes.has("pitch") && !reads_apart(n_);
     by_run_ = resized_by_run(n_);
     const bool fixed = is_static(in) && is_static(out) && !by_run_;
     if (by_run_) settle(in, out);
@@ -373,7 +374,7 @@ void emit(LayerWriter& w) { Writer(w).emit(); }
 
 const std::vector<Kernel>& kernels_resize() {
   static const std::vector<Kernel> table = {
-      {"resize", "Resize by a table of taps for each resized axis", accepts, emit, true}};
+      {"resize", "Resize by a table of taps for each resized axis", accepts, emit, true, false, false, true}};
   return table;
 }
 

@@ -1,10 +1,11 @@
 // remove_identity: nodes whose output is their input go; a view of a view and a Transpose of a Transpose
-// become one.
+// become one, parts of a Value that a Concat joins again the Value.
 //
 // "Is its input" needs more than equal types: a Slice backwards, a Pad by +1 and -1 or a Resize with a scale
 // of 1.01 keep the shape too. Extents are compared as Dims, so dynamic shapes count where they are proved.
 #include <algorithm>
 
+#include "ops/movement.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -115,6 +116,55 @@ bool merge_transposes(Graph& g, Node* n) {
   return true;
 }
 
+// Whether result `output` of the Slice or Split is its input's elements from `first` to before first + count
+// along the axis, of all else all.
+bool is_part(const Node& n, size_t output, size_t axis, const Dim& first) {
+  const Shape &in = n.inputs[0]->type.shape, &out = n.outputs[output]->type.shape;
+  const auto read = strided_read(n, in, out, output);
+  if (!read || out.size() != in.size()) return false;
+  Dim stride(1);
+  for (size_t d = in.size(); d-- > 0;) {
+    if (!(read->strides[d] == stride) || (d != axis && !(out[d] == in[d]))) return false;
+    if (d == axis && !(read->offset == first * stride)) return false;
+    stride = stride * in[d];
+  }
+  return true;
+}
+
+// The number of inputs of the Concat, from number i on, that together are one Value; 0 where none are.
+size_t parts_of_one(const Node& concat, size_t i, size_t axis) {
+  const Node* part = concat.inputs[i]->producer;
+  if ((!is_op(part, "Slice") && !is_op(part, "Split")) || part->epilogue || !part->inputs[0]) return 0;
+  const Value* whole = part->inputs[0];
+  Dim first(0);
+  for (size_t k = i; k < concat.inputs.size(); ++k) {
+    const Value* v = concat.inputs[k];
+    const Node* n = v->producer;
+    if ((!is_op(n, "Slice") && !is_op(n, "Split")) || n->epilogue || n->inputs[0] != whole) return 0;
+    const auto output = std::find(n->outputs.begin(), n->outputs.end(), v) - n->outputs.begin();
+    if (whole->type.shape.size() <= axis || !is_part(*n, static_cast<size_t>(output), axis, first)) return 0;
+    first = first + v->type.shape[axis];
+    if (first == whole->type.shape[axis]) return k - i + 1;
+  }
+  return 0;
+}
+
+// Parts that a Concat joins again are the Value that they were.
+bool merge_parts(Graph& g, Node* n) {
+  if (!is_op(n, "Concat") || n->epilogue || !n->has_output(0)) return false;
+  const int64_t axis = n->attributes.integer("axis", 0),
+                rank = static_cast<int64_t>(n->outputs[0]->type.shape.size());
+  bool changed = false;
+  for (size_t i = 0; i < n->inputs.size(); ++i) {
+    const size_t count = parts_of_one(*n, i, static_cast<size_t>(axis < 0 ? axis + rank : axis));
+    if (count < 2) continue;
+    g.set_input(n, i, n->inputs[i]->producer->inputs[0]);
+    for (size_t k = 1; k < count; ++k) g.remove_input(n, i + 1);
+    changed = true;
+  }
+  return changed;
+}
+
 }  // namespace
 
 bool remove_identity(Graph& g, const PassOptions&) {
@@ -122,6 +172,7 @@ bool remove_identity(Graph& g, const PassOptions&) {
   for (Node* n : snapshot(g)) {
     if (!n->has_output(0)) continue;
     while (merge_views(g, n) || merge_transposes(g, n)) changed = true;
+    changed |= merge_parts(g, n);
     Value* x = unchanged(*n);
     if (x) changed |= bypass(g, n->outputs[0], x);
   }

@@ -1,11 +1,15 @@
 // What convolutions and pools read and write where it is, instead of having it moved: Concat along channels,
 // written in place by those that compute its inputs, or its inputs read where they lie, at twice their size
 // too; planes of a picture, read by the first convolution.
+#include <algorithm>
 #include <set>
 
+#include "emit/loops.h"
+#include "ops/movement.h"
 #include "ops/op.h"
 #include "ops/resize.h"
 #include "ops/window.h"
+#include "plan/lives.h"
 #include "plan/plan.h"
 #include "plan/views.h"
 
@@ -19,14 +23,19 @@ bool writes_pixels(const Node& n) {
          resize_keeps(n, n.outputs[0]->type.shape.size() - 1);
 }
 
-// Whether `v` is made for its one user by a kernel that can write it in steps of more channels than it has.
-bool can_be_part(const Graph& g, const Value* v, const Target& target) {
+// Whether `v` is made by a kernel that can write it in steps of more channels than it has.
+bool is_written_apart(const Graph& g, const Value* v, const Target& target) {
   const Node* n = v->producer;
-  if (!n || v->users.size() != 1 || g.is_output(v) || !v->elements.empty()) return false;
+  if (!n || g.is_output(v) || !v->elements.empty() || n->attributes.has("pitch")) return false;
   if (n->outputs.size() != 1 || !writes_pixels(*n)) return false;
   if (!v->type.shape.back().is_static()) return false;
   const Kernel* k = find_kernel(*n, target);
   return k && k->pitched;
+}
+
+// ... for its one user.
+bool can_be_part(const Graph& g, const Value* v, const Target& target) {
+  return v->users.size() == 1 && is_written_apart(g, v, target);
 }
 
 bool joins_channels(const Node& n) {
@@ -127,50 +136,162 @@ void read_parts(Graph& g, const Target& target) {
 
 namespace {
 
-// Which inputs of a Concat are to be copied to their channels, so that the others can be written in place;
-// nothing where that gains nothing. Only where what is written in place is made just before the Concat: its
-// result is not kept for longer then.
-std::optional<std::vector<size_t>> copied_parts(const Graph& g, size_t at, const Target& target) {
-  const Node& n = *g.nodes[at];
-  std::vector<size_t> copied;
+constexpr int64_t kFewChannels = 16;  // a line of the cache
+
+bool is_op(const Node& n, std::string_view name) { return n.op->domain[0] == 0 && n.op->name == name; }
+
+// Whether each result of the Slice or Split is some channels of all pixels.
+bool takes_channels(const Node& n) {
+  if ((!is_op(n, "Slice") && !is_op(n, "Split")) || n.epilogue || !n.inputs[0] || n.inputs[0]->data)
+    return false;
+  const Shape& in = n.inputs[0]->type.shape;
+  if (in.size() < 3 || !is_static(in) || product(in) == in.back()) return false;
+  const std::vector<Dim> own = dim_strides(in);
+  for (size_t i = 0; i < n.outputs.size(); ++i) {
+    if (!n.outputs[i]) continue;
+    const Shape& out = n.outputs[i]->type.shape;
+    const auto read = strided_read(n, in, out, i);
+    if (!read || !read->offset.is_static() || out.size() != in.size()) return false;
+    for (size_t d = 0; d < in.size(); ++d) {
+      if (!in[d].is(1) && !(read->strides[d] == own[d])) return false;
+      if (d + 1 < in.size() && !(out[d] == in[d])) return false;
+    }
+  }
+  return true;
+}
+
+bool can_be_shown(const Graph& g, const Node& n, const Target& target);
+
+// Whether the node's kernel, the one that it has now, can read pixels of `v` that are further apart than its
+// channels take.
+bool can_read_apart(const Graph& g, const Node& n, const Value* v, const Target& target) {
+  if (is_view(n) || is_stacked_concat(n) || !n.bodies.empty() || n.attributes.has("planar")) return false;
+  if (takes_channels(n)) return can_be_shown(g, n, target);
+  const Kernel* k = find_kernel(n, target);
+  if (!k || !k->reads_apart) return false;
+  for (size_t i = 1; i < n.anchor_inputs; ++i)
+    if (n.inputs[i] == v && is_op(n, "Conv")) return false;
+  // Its runs would be of a tap each.
+  const bool runs = std::string_view(k->name) == "conv_direct" && n.inputs[0] == v;
+  return !runs || v->type.shape.back().value() >= 2 * kFewChannels || window_of(n).is_pointwise();
+}
+
+bool can_lie_apart(const Graph& g, const Value* v, const Node* but, const Target& target) {
+  return std::all_of(v->users.begin(), v->users.end(),
+                     [&](const Node* n) { return n == but || can_read_apart(g, *n, v, target); });
+}
+
+// Whether all that read results of the node, which takes_channels, can read them where they lie.
+bool can_be_shown(const Graph& g, const Node& n, const Target& target) {
+  return std::all_of(n.outputs.begin(), n.outputs.end(), [&](const Value* v) {
+    return !v || (!g.is_output(v) && v->elements.empty() && v->type.dtype == n.inputs[0]->type.dtype &&
+                  v->type.shape.back().value() >= kFewChannels && can_lie_apart(g, v, nullptr, target));
+  });
+}
+
+// Calls f(part's node) for all that takes_channels of `v`, and of their results.
+template <class F>
+void for_each_part(const Value* v, const F& f) {
+  for (Node* n : v->users) {
+    if (!takes_channels(*n)) continue;
+    f(*n);
+    for (const Value* part : n->outputs)
+      if (part) for_each_part(part, f);
+  }
+}
+
+// Which inputs of a Concat are written straight to their channels of its result; the others are copied there.
+using Pieces = std::vector<size_t>;
+std::vector<const Value*> values_of(const Node& n, const Pieces& pieces) {
+  std::vector<const Value*> values;
+  for (const size_t i : pieces) values.push_back(n.inputs[i]);
+  return values;
+}
+
+// From now on the Concat's result has these Values' memory, and that of channels taken of them.
+void join(const Node& n, const std::vector<const Value*>& values, Lives& lives) {
+  if (values.empty()) return;
+  lives.join(n.outputs[0], values);
+  for (const Value* v : values)
+    for_each_part(v, [&](const Node& part) {
+      std::vector<const Value*> parts;
+      for (const Value* p : part.outputs)
+        if (p) parts.push_back(p);
+      lives.join(v, parts);
+    });
+}
+
+// Those that nobody else reads. Where others are copied, only if what is written in place is made just before
+// the Concat: its result is not kept for longer then.
+Pieces own_pieces(const Graph& g, const Node& n, const Target& target, const Lives& lives) {
+  Pieces pieces;
   bool near = true;
+  for (size_t i = 0; i < n.inputs.size(); ++i)
+    if (can_be_part(g, n.inputs[i], target)) {
+      pieces.push_back(i);
+      near = near && lives.made_at(n.inputs[i]) + n.inputs.size() >= lives.made_at(n.outputs[0]);
+    }
+  return near || pieces.size() == n.inputs.size() ? pieces : Pieces{};
+}
+
+// Those, and such as others can read where they lie then, as far as no more bytes are alive at once.
+Pieces all_pieces(const Graph& g, const Node& n, const Target& target, const Lives& lives) {
+  const Pieces own = own_pieces(g, n, target, lives);
+  Pieces shared;
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     const Value* v = n.inputs[i];
-    if (!can_be_part(g, v, target)) {
-      if (v->data || !v->elements.empty()) return std::nullopt;
-      copied.push_back(i);
-      continue;
-    }
-    bool before = false;
-    for (size_t k = at - std::min(at, n.inputs.size()); k < at; ++k)
-      before |= g.nodes[k].get() == v->producer;
-    near = near && before;
+    if (std::count(n.inputs.begin(), n.inputs.end(), v) == 1 && is_written_apart(g, v, target) &&
+        can_lie_apart(g, v, &n, target) && std::count(own.begin(), own.end(), i) == 0)
+      shared.push_back(i);
   }
-  if (copied.size() == n.inputs.size() || (!copied.empty() && !near)) return std::nullopt;
-  return copied;
+  // Those made first keep the result for longest.
+  std::sort(shared.begin(), shared.end(),
+            [&](size_t a, size_t b) { return lives.made_at(n.inputs[a]) > lives.made_at(n.inputs[b]); });
+  const auto peak = [&](const Pieces& pieces) {
+    Lives then = lives;
+    join(n, values_of(n, pieces), then);
+    return then.peak();
+  };
+  const int64_t most = peak(own);
+  for (; !shared.empty(); shared.pop_back()) {
+    Pieces all = own;
+    all.insert(all.end(), shared.begin(), shared.end());
+    if (peak(all) <= most) return all;
+  }
+  return own;
+}
+
+void place_concat(Graph& g, Node& n, const Target& target, Lives& lives) {
+  for (const Value* v : n.inputs)
+    if (v->data || !v->elements.empty()) return;
+  const Pieces pieces = all_pieces(g, n, target, lives);
+  if (pieces.empty()) return;
+  const std::vector<const Value*> placed = values_of(n, pieces);
+  join(n, placed, lives);
+  for (size_t i = 0; i < n.inputs.size(); ++i)
+    if (std::count(pieces.begin(), pieces.end(), i) == 0) copy_part(g, n, i);
+  n.attributes.set("in_place", int64_t{1});
+  for (Value* v : n.inputs) v->producer->attributes.set("pitch", n.outputs[0]->type.shape.back().value());
+  for (const Value* v : placed)
+    for_each_part(v, [](Node& part) {
+      part.attributes.set("in_place", int64_t{1});
+      part.attributes.set("pitch", pixel_pitch(*part.inputs[0]).value());
+    });
 }
 
 }  // namespace
 
 void place_concats(Graph& g, const Target& target) {
-  struct Placed {
-    Node* concat;
-    std::vector<size_t> copied;
-  };
-  std::vector<Placed> placed;
   std::set<const Node*> read;  // whose inputs the user reads where they lie
   for (const auto& n : g.nodes)
     if (n->attributes.has("part_times")) read.insert(n->inputs[0]->producer);
-  for (size_t at = 0; at < g.nodes.size(); ++at)
-    if (joins_channels(*g.nodes[at]) && !g.nodes[at]->attributes.has("in_place") &&
-        read.count(g.nodes[at].get()) == 0)
-      if (auto copied = copied_parts(g, at, target))
-        placed.push_back({g.nodes[at].get(), std::move(*copied)});
-  for (const auto& [n, copied] : placed) {
-    for (const size_t i : copied) copy_part(g, *n, i);
-    n->attributes.set("in_place", int64_t{1});
-    for (Value* v : n->inputs) v->producer->attributes.set("pitch", n->outputs[0]->type.shape.back().value());
-  }
+  std::vector<Node*> concats;
+  for (const auto& n : g.nodes)
+    if (joins_channels(*n) && !n->attributes.has("in_place") && read.count(n.get()) == 0)
+      concats.push_back(n.get());
+  if (concats.empty()) return;
+  Lives lives(g);
+  for (Node* n : concats) place_concat(g, *n, target, lives);
 }
 
 }  // namespace sinter

@@ -111,7 +111,10 @@ Views::Views(const Graph& g) : fixed_(fixed_values(g)) {
       views_[n->outputs[0]] = {n->inputs[0], Dim(0), false};
       without_layer_.insert(n.get());
     } else if (is_op(*n, "Split") || is_op(*n, "Slice") || is_op(*n, "Gather")) {
-      find_parts(*n);
+      if (n->attributes.has("in_place"))
+        find_channel_parts(*n);
+      else
+        find_parts(*n);
     } else if (n->attributes.has("in_place") && is_op(*n, "Transpose")) {
       views_[n->outputs[0]] = {n->inputs[0], Dim(0), true};
       without_layer_.insert(n.get());
@@ -139,6 +142,13 @@ void Views::find_parts(const Node& n) {
   }
   if (found.empty()) return;
   for (const auto& [v, view] : found) views_[v] = view;
+  without_layer_.insert(&n);
+}
+
+void Views::find_channel_parts(const Node& n) {
+  for (size_t i = 0; i < n.outputs.size(); ++i)
+    if (const Value* out = n.outputs[i])
+      views_[out] = {n.inputs[0], strided_read(n, n.inputs[0]->type.shape, out->type.shape, i)->offset, true};
   without_layer_.insert(&n);
 }
 

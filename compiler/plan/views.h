@@ -4,7 +4,8 @@
 // Split, Slice or Gather that is one run of its input. A member is an input of Concat that is written
 // straight to its place in the Concat's output. Parts and members exist only where the pieces are contiguous:
 // along the outermost axis that is not 1. A channel part is an input of a Concat along the last axis whose
-// writer leaves the room between its pixels that the others' channels take (plan/in_place.cpp).
+// writer leaves the room between its pixels that the others' channels take, or an output of Slice or Split
+// along the last axis whose readers step over what lies between its pixels (plan/in_place.cpp).
 #pragma once
 #include <map>
 #include <set>
@@ -32,6 +33,7 @@ class Views {
   void find_parts(const Node&);
   void find_members(const Node&);
   void find_channels(const Node&);
+  void find_channel_parts(const Node&);
   std::map<const Value*, View> views_;
   std::set<const Node*> without_layer_;
   std::set<const Value*> fixed_;  // graph outputs and what they show: these stay where the caller wants them

@@ -130,11 +130,11 @@ struct AmxRows {
   }
 };
 
-// How the windows of a convolution lie in a picture, [height][width][channels] of a multiple of 32 channels:
-// the one of the output pixel (i, j) begins at (i * down - pad_above, j * across - pad_left). To be a
-// constant where it is used, as it is divided by.
+// How the windows of a convolution lie in a picture, [height][width][channels] of a multiple of 32 channels,
+// whose pixels are `pixel` floats apart: the one of the output pixel (i, j) begins at (i * down - pad_above,
+// j * across - pad_left). To be a constant where it is used, as it is divided by.
 struct AmxGeometry {
-  std::ptrdiff_t height, width, channels, out_width, kernel_width, down, across, dilation_down,
+  std::ptrdiff_t height, width, channels, pixel, out_width, kernel_width, down, across, dilation_down,
       dilation_across, pad_above, pad_left;
 };
 
@@ -151,7 +151,7 @@ struct AmxWindows {
     [[gnu::always_inline]] inline void load_to(f32v& low, f32v& high) const {
       low = high = zero();
       if (i < 0 || i >= G.height || j < 0 || j >= G.width) return;
-      const float* const at = channels + (i * G.width + j) * G.channels;
+      const float* const at = channels + (i * G.width + j) * G.pixel;
       low = load(at), high = load(at + kLanes);
     }
     [[gnu::always_inline]] inline void next() {

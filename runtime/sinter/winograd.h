@@ -113,16 +113,17 @@ SINTER_INLINE void winograd_column(const float* from, std::ptrdiff_t row, int ph
 // `tiles` neighbouring tiles of one row of tiles of a picture [height][width][channels]; (top, left) is the
 // corner of the first one's inputs, possibly outside, where all is 0. Position k of tile t, channel c goes to
 // v[k * plane + t * pitch + c]; pitch >= channels rounded up to whole vectors, the lanes beyond are 0. Each
-// pixel in memory is Times x Times of the picture: x is [height / Times][width / Times][channels].
+// pixel in memory is Times x Times of the picture: x is [height / Times][width / Times][channels], and
+// `between` channels of another tensor may lie behind each pixel's.
 template <int MY, int MX, int RY, int RX, int Times = 1>
 [[gnu::noinline]] static void winograd_input(const float* x, std::int64_t height, std::int64_t width,
                                              std::int64_t channels, std::int64_t top, std::int64_t left,
                                              std::int64_t tiles, float* v, std::int64_t plane,
-                                             std::int64_t pitch) {
+                                             std::int64_t pitch, std::int64_t between = 0) {
   constexpr int NY = MY + RY - 1, NX = MX + RX - 1;
   const int first = top < 0 ? static_cast<int>(-top) : 0;
   const int last = height - top < NY ? static_cast<int>(height - top) : NY;
-  const std::int64_t row = width / Times * channels, top_row = floor_div(top, Times);
+  const std::int64_t pixel = channels + between, row = width / Times * pixel, top_row = floor_div(top, Times);
   const int phase = static_cast<int>(top - top_row * Times);
   const auto tile = [&](f32v(&e)[NX][NY], std::int64_t t, std::int64_t c, int lanes)
       __attribute__((always_inline)) {
@@ -139,8 +140,8 @@ template <int MY, int MX, int RY, int RX, int Times = 1>
       const std::int64_t column = left + t * MX + j;
       f32v d[NY];
       if (column >= 0 && column < width) {
-        detail::winograd_column<NY, Times>(x + top_row * row + column / Times * channels + c, row, phase,
-                                           first, last, lanes, d);
+        detail::winograd_column<NY, Times>(x + top_row * row + column / Times * pixel + c, row, phase, first,
+                                           last, lanes, d);
       } else {
         SINTER_UNROLL
         for (int i = 0; i < NY; i++) d[i] = zero();

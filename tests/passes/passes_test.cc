@@ -59,6 +59,15 @@ const Proof kProofs[] = {
      {"remove_identity"},
      "(float[N,1,6] x) => (float[N,6,1] y)",
      "a = Transpose<perm = [0, 2, 1]>(x)  y = Relu(a)"},
+    {"parts_that_are_joined_again",
+     {"remove_identity"},
+     "(float[N,3,8] x) => (float[N,3,12] y, float[N,3,8] z, float[N,3,8] u)",
+     "s0 = Constant<value = int64[1] {0}>()  s3 = Constant<value = int64[1] {3}>()"
+     "s5 = Constant<value = int64[1] {5}>()  s8 = Constant<value = int64[1] {8}>()"
+     "axis = Constant<value = int64[1] {2}>()  a = Slice(x, s0, s3, axis)  b = Slice(x, s3, s8, axis)"
+     "sizes = Constant<value = int64[2] {4, 4}>()  c, d = Split<axis = 2>(x, sizes)  e = Relu(c)"
+     "y = Concat<axis = 2>(e, a, b)  f = Concat<axis = 2>(d, c)  z = Relu(f)"
+     "g = Concat<axis = -1>(c, d)  u = Relu(g)"},
     // ---- merge_common
     {"merge_common",
      {"merge_common"},
