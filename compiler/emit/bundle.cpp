@@ -134,12 +134,14 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
   p.blank();
   if (o.trace) {
     p.comment(
-        "Called after each layer: its number, name, the tensor it wrote, its extents and how axis i of the "
-        "model's tensor "
-        "was moved (axis i here is axis perm[i] there).");
+        "Called after each layer: its number, the value's name, the tensor it wrote, the element type as "
+        "ONNX "
+        "numbers it, the extents, and how many elements lie from the first of one run of the last axis to "
+        "the "
+        "first of the next: as many as the last axis has, or more where others lie between them.");
     p.line(
         "typedef void (*{}_trace)(void* context, int layer, const char* value, const void* data, int dtype, "
-        "int rank, const int64_t* dims);",
+        "int rank, const int64_t* dims, int64_t pitch);",
         o.name);
     p.blank();
   }

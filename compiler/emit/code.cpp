@@ -314,22 +314,8 @@ class Code {
     calls.declare_counts();
   }
 
-  // What layer i has completed: its outputs; where they are channels of a Concat's result, which are not
-  // dense, that result behind the last of its writers.
-  std::vector<Value*> completed(size_t i) const {
-    const Node& n = *plan_.layers[i].node;
-    if (!n.attributes.has("pitch")) return n.outputs;
-    const std::vector<Node*>& users = n.outputs[0]->users;
-    const Node* concat = *std::find_if(users.begin(), users.end(),
-                                       [](const Node* u) { return u->attributes.has("in_place"); });
-    for (size_t k = i + 1; k < plan_.layers.size(); ++k)
-      for (const Value* v : concat->inputs)
-        if (v->producer == plan_.layers[k].node) return {};
-    return concat->outputs;
-  }
-
   void trace_call(const Calls& calls, size_t i) {
-    for (const Value* v : completed(i)) {
+    for (const Value* v : plan_.layers[i].node->outputs) {
       if (!v || !plan_.places.count(v)) continue;
       Parameter q{.kind = Parameter::Kind::kInput,
                   .type = "const void*",
@@ -343,8 +329,9 @@ class Code {
       for (const Dim& d : v->type.shape) dims += (dims.empty() ? "" : ", ") + cpp(d);
       p_.line("if (trace != nullptr) {{");
       p_.line("const std::int64_t dims[] = {{{}}};", dims.empty() ? "0" : dims);
-      p_.line("trace(context, {}, {}, {}, {}, {}, dims);", i, c_string(v->name), calls.argument(q, i, none),
-              onnx_of(v->type.dtype), v->type.shape.size());
+      p_.line("trace(context, {}, {}, {}, {}, {}, dims, {});", i, c_string(v->name),
+              calls.argument(q, i, none), onnx_of(v->type.dtype), v->type.shape.size(),
+              dims.empty() ? "1" : cpp(pixel_pitch(*v)));
       p_.line("}}");
     }
   }

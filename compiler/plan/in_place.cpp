@@ -236,7 +236,7 @@ Pieces own_pieces(const Graph& g, const Node& n, const Target& target, const Liv
 
 // Those, and such as others can read where they lie then, as far as no more bytes are alive at once.
 Pieces all_pieces(const Graph& g, const Node& n, const Target& target, const Lives& lives) {
-  const Pieces own = own_pieces(g, n, target, lives);
+  Pieces own = own_pieces(g, n, target, lives);
   Pieces shared;
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     const Value* v = n.inputs[i];
@@ -245,8 +245,9 @@ Pieces all_pieces(const Graph& g, const Node& n, const Target& target, const Liv
       shared.push_back(i);
   }
   // Those made first keep the result for longest.
-  std::sort(shared.begin(), shared.end(),
-            [&](size_t a, size_t b) { return lives.made_at(n.inputs[a]) > lives.made_at(n.inputs[b]); });
+  std::stable_sort(shared.begin(), shared.end(), [&](size_t a, size_t b) {
+    return lives.made_at(n.inputs[a]) > lives.made_at(n.inputs[b]);
+  });
   const auto peak = [&](const Pieces& pieces) {
     Lives then = lives;
     join(n, values_of(n, pieces), then);

@@ -73,7 +73,7 @@ inline double microseconds(Clock::time_point from, Clock::time_point to) {
 }
 
 inline void dump(RunnerTrace& t, int layer, const char* value, const void* data, int type, int rank,
-                 const std::int64_t* dims) {
+                 const std::int64_t* dims, std::int64_t pitch) {
   const std::vector<std::int64_t> shape(dims, dims + rank);
   const ElementType* e = element_type(type);
   const std::int64_t n = tensor_file::count(shape);
@@ -89,14 +89,17 @@ inline void dump(RunnerTrace& t, int layer, const char* value, const void* data,
   put(head, sizeof head);
   put(shape.data(), shape.size() * sizeof(std::int64_t));
   put(value, length);
-  put(data, static_cast<std::size_t>(n * e->bytes));
+  const std::int64_t run = rank > 0 ? dims[rank - 1] : 1;
+  if (n == 0 || run == pitch) return put(data, static_cast<std::size_t>(n * e->bytes));
+  for (std::int64_t i = 0; i < n / run; ++i)
+    put(static_cast<const char*>(data) + i * pitch * e->bytes, static_cast<std::size_t>(run * e->bytes));
 }
 
 // The callback of a net compiled with --trace.
 inline void on_layer(void* context, int layer, const char* value, const void* data, int type, int rank,
-                     const std::int64_t* dims) {
+                     const std::int64_t* dims, std::int64_t pitch) {
   RunnerTrace& t = *static_cast<RunnerTrace*>(context);
-  if (t.file) return dump(t, layer, value, data, type, rank, dims);
+  if (t.file) return dump(t, layer, value, data, type, rank, dims, pitch);
   const auto i = static_cast<std::size_t>(layer);
   if (t.now.size() <= i) t.now.resize(i + 1, 0.0);
   const Clock::time_point now = Clock::now();
