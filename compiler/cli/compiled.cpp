@@ -104,12 +104,12 @@ std::vector<std::string> reserved_names(const Graph& g, const std::string& name)
 }
 
 // Plans until the arena keeps its budget and the packed weights theirs.
-void plan_model(Compiled& c, int threads, int64_t most_weights, bool regions) {
+void plan_model(Compiled& c, int threads, int64_t most_weights, bool spend) {
   const auto excess = [&] { return static_cast<int64_t>(c.weights.bytes().size()) - most_weights; };
   for (;;) {
     c.weights = WeightStore();
     c.plan =
-        make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), threads, regions);
+        make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), threads, spend);
     if (!shrink_weights(*c.graph, c.plan, excess()) && !drop_half_weights(*c.graph, c.plan) &&
         !limit_scratch(*c.graph, c.plan))
       break;

@@ -12,6 +12,7 @@
 #include "plan/parallel_regions.h"
 #include "plan/strips.h"
 #include "plan/views.h"
+#include "targets/machine.h"
 
 namespace sinter {
 
@@ -67,18 +68,22 @@ struct Block {
   size_t first = 0, last = 0;  // layers, inclusive
   int64_t offset = -1;
   Block* inside = nullptr;  // shares this block's place (written over it)
+  int64_t parts = 1;        // of scratch: equal pieces, one for each thread
 };
 
 class ArenaPlanner {
  public:
-  ArenaPlanner(const Graph& g, const Views& views, Plan& plan) : g_(g), views_(views), plan_(plan) {}
+  // `own_scratch`: each thread's scratch shall lie in memory of its own.
+  ArenaPlanner(const Graph& g, const Views& views, Plan& plan, bool own_scratch)
+      : g_(g), views_(views), plan_(plan), own_scratch_(own_scratch) {}
 
   void run() {
     place_fixed();
     make_blocks();
     measure_live();
     overwrite();
-    assign();
+    plan_.arena_bytes = assign([](const Block&) { return true; }, 0);
+    if (own_scratch_) separate_scratch();
     finish();
   }
 
@@ -131,14 +136,16 @@ class ArenaPlanner {
       else
         for (const Parameter& p : plan_.layers[i].parameters)
           if (p.kind == Parameter::Kind::kScratch)
-            scratch_of_[i].push_back({add_scratch(p.bytes, i), 0, 0, 0});
+            scratch_of_[i].push_back(
+                {add_scratch(p.bytes, i, p.more_parts > 0 ? p.bytes / (p.bytes - p.more_parts) : 1), 0, 0,
+                 0});
     }
   }
 
   // A block for a layer's scratch; its number.
-  size_t add_scratch(int64_t bytes, size_t layer) {
+  size_t add_scratch(int64_t bytes, size_t layer, int64_t parts) {
     SINTER_CHECK(blocks_.size() < blocks_.capacity());
-    blocks_.push_back({nullptr, bytes, spans_[layer].first, spans_[layer].second, -1, nullptr});
+    blocks_.push_back({nullptr, bytes, spans_[layer].first, spans_[layer].second, -1, nullptr, parts});
     return blocks_.size() - 1;
   }
 
@@ -154,7 +161,7 @@ class ArenaPlanner {
       most = std::max(most, sum);
     }
     if (most == 0) return;
-    const size_t block = add_scratch(most * parts, first);
+    const size_t block = add_scratch(most * parts, first, parts);
     for (size_t i = first; i < end; ++i) {
       int64_t before = 0;
       for (const Parameter& p : plan_.layers[i].parameters) {
@@ -207,12 +214,12 @@ class ArenaPlanner {
     });
   }
 
-  // Each block at the lowest offset that is free for its whole life, in several orders of which the best one
-  // stays; ties go to the first.
-  void assign() {
+  // Each block that is `meant` at the lowest offset from `from` on that is free for its whole life, in
+  // several orders of which the best one stays; ties go to the first. The end of them all.
+  int64_t assign(const std::function<bool(const Block&)>& meant, int64_t from) {
     std::vector<Block*> blocks;
     for (Block& b : blocks_)
-      if (!b.inside) blocks.push_back(&b);
+      if (!b.inside && meant(b)) blocks.push_back(&b);
     const auto life = [](const Block* b) { return static_cast<int64_t>(b->last - b->first + 1); };
     const std::function<bool(const Block*, const Block*)> orders[] = {
         [](const Block* a, const Block* b) { return a->bytes > b->bytes; },
@@ -222,24 +229,25 @@ class ArenaPlanner {
         [&](const Block* a, const Block* b) { return life(a) > life(b); },
     };
     std::vector<int64_t> best;
-    plan_.arena_bytes = INT64_MAX;
+    int64_t least = INT64_MAX;
     constexpr size_t kMany = 4000;  // each order takes time by the square of the blocks
     for (const auto& before : orders) {
       if (!best.empty() && blocks.size() > kMany) break;
       std::vector<Block*> order = blocks;
       std::stable_sort(order.begin(), order.end(), before);
-      const int64_t bytes = place(order);
-      if (bytes >= plan_.arena_bytes) continue;
-      plan_.arena_bytes = bytes;
+      const int64_t bytes = place(order, from);
+      if (bytes >= least) continue;
+      least = bytes;
       best.clear();
       for (const Block* b : blocks) best.push_back(b->offset);
     }
     for (size_t i = 0; i < blocks.size(); ++i) blocks[i]->offset = best[i];
+    return least;
   }
 
-  // Sets the offsets in this order; the bytes of the whole.
-  static int64_t place(const std::vector<Block*>& order) {
-    int64_t whole = 0;
+  // Sets the offsets in this order; the end of the last.
+  static int64_t place(const std::vector<Block*>& order, int64_t from) {
+    int64_t whole = from;
     std::vector<Block*> placed;
     std::vector<std::pair<int64_t, int64_t>> taken;
     for (Block* b : order) {
@@ -248,7 +256,7 @@ class ArenaPlanner {
         if (o->first <= b->last && b->first <= o->last && o->bytes > 0)
           taken.emplace_back(o->offset, o->offset + o->bytes);
       std::sort(taken.begin(), taken.end());
-      int64_t at = 0;
+      int64_t at = from;
       for (const auto& [begin, end] : taken) {
         if (at + b->bytes <= begin) break;
         at = std::max(at, (end + 63) / 64 * 64);
@@ -258,6 +266,45 @@ class ArenaPlanner {
       whole = std::max(whole, at + b->bytes);
     }
     return (whole + 63) / 64 * 64;
+  }
+
+  // Scratch that threads have a piece of each lies in lanes, the largest of each layer in the first one. The
+  // middle of its pieces is the middle of the lane, so that one half of a lane is always the same threads'.
+  // Other blocks lie behind the lanes. Not where the arena has no room for that.
+  void separate_scratch() {
+    std::map<size_t, std::vector<Block*>> by_layer;
+    for (Block& b : blocks_)
+      if (b.parts > 1) by_layer[b.first].push_back(&b);
+    struct Lane {
+      int64_t below = 0, above = 0;  // bytes of its middle
+    };
+    std::vector<Lane> lanes;
+    const auto below = [](const Block& b) { return b.bytes / b.parts * (b.parts / 2); };
+    for (auto& [layer, blocks] : by_layer) {
+      std::stable_sort(blocks.begin(), blocks.end(),
+                       [](const Block* a, const Block* b) { return a->bytes > b->bytes; });
+      lanes.resize(std::max(lanes.size(), blocks.size()));
+      for (size_t i = 0; i < blocks.size(); ++i) {
+        lanes[i].below = std::max(lanes[i].below, (below(*blocks[i]) + 63) / 64 * 64);
+        lanes[i].above = std::max(lanes[i].above, blocks[i]->bytes - below(*blocks[i]));
+      }
+    }
+    std::vector<int64_t> middles;
+    int64_t end = 0;
+    for (const Lane& l : lanes) {
+      middles.push_back(end + l.below);
+      end = (middles.back() + l.above + 63) / 64 * 64;
+    }
+    std::vector<int64_t> before;
+    for (const Block& b : blocks_) before.push_back(b.offset);
+    const int64_t bytes = assign([](const Block& b) { return b.parts == 1; }, end);
+    if (lanes.empty() || bytes > arena_limit(plan_)) {
+      for (size_t i = 0; i < blocks_.size(); ++i) blocks_[i].offset = before[i];
+      return;
+    }
+    plan_.arena_bytes = bytes;
+    for (auto& [layer, blocks] : by_layer)
+      for (size_t i = 0; i < blocks.size(); ++i) blocks[i]->offset = middles[i] - below(*blocks[i]);
   }
 
   void finish() {
@@ -289,6 +336,7 @@ class ArenaPlanner {
   const Graph& g_;
   const Views& views_;
   Plan& plan_;
+  bool own_scratch_;
   std::vector<Block> blocks_;
   size_t values_ = 0;
   std::map<const Value*, Block*> by_value_;
@@ -379,7 +427,7 @@ struct Planning {
   Names names;
   std::vector<std::string> problems;
   int threads = 1;
-  bool regions = true;
+  bool spend = true;
 };
 
 Plan plan_graph(const Graph& g, Planning& p);
@@ -443,16 +491,16 @@ Plan plan_graph(const Graph& g, Planning& p) {
     }
   }
   if (!p.problems.empty()) return plan;
-  if (p.regions) find_regions(plan, views);
-  ArenaPlanner(g, views, plan).run();
+  if (p.spend) find_regions(plan, views);
+  ArenaPlanner(g, views, plan, p.threads > 1 && p.spend && machine_of(p.target).asks_ahead).run();
   return plan;
 }
 
 }  // namespace
 
 Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
-               const std::vector<std::string>& reserved, int threads, bool regions) {
-  Planning p{target, store, {}, {}, threads, regions};
+               const std::vector<std::string>& reserved, int threads, bool spend) {
+  Planning p{target, store, {}, {}, threads, spend};
   for (const std::string& word : reserved_function_names()) p.names.reserve(word);
   for (const std::string& word : reserved) p.names.reserve(word);
   // Variables of the functions of If, Loop and Scan.

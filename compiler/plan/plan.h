@@ -62,9 +62,11 @@ bool drop_half_weights(Graph&, const Plan&);
 // those with small pictures first. Whether any did; then the graph is to be planned again.
 bool shrink_weights(Graph&, const Plan&, int64_t excess);
 
-// Concat along the channels of channels-last tensors: where an input is written by a kernel that can, for
-// this Concat alone, it is written straight to its channels of the result (attributes: `pitch` of the
-// writers, `in_place` of the Concat); other inputs are copied there, if any, and the Concat needs no layer.
+// Concat along the channels of channels-last tensors: where an input is written by a kernel that can, and
+// read by no others or by such as can step over what lies between its pixels, it is written straight to its
+// channels of the result (attributes: `pitch` of the writers, `in_place` of the Concat); other inputs are
+// copied there, if any, and the Concat needs no layer. Nor do Slice and Split that take channels of such an
+// input (the same attributes). More bytes are alive at once for none that others read too (plan/lives.h).
 void place_concats(Graph&, const Target&);
 // Convolutions of pictures (up to 4 channels) that only they see with the channels last read the planes
 // themselves (attributes: `planar` of the Conv, `in_place` of the Transpose before it, which needs no layer).
@@ -88,10 +90,11 @@ void schedule(Graph&);
 // Chooses kernels, writes the layers and lays out the arena. Refuses nodes without a kernel and Values
 // without bound.
 // `reserved`: identifiers that no layer's function may take (the bundle's own).
-// `threads`: that the layers of the graph itself (not of bodies) may be cut for; `regions`: those may run
-// through several layers (plan/parallel_regions.h), which takes memory.
+// `threads`: that the layers of the graph itself (not of bodies) may be cut for; `spend`: memory, so that
+// those run through several layers (plan/parallel_regions.h) and have their scratch where no other one has
+// it.
 Plan make_plan(const Graph&, const Target&, WeightStore&, const std::vector<std::string>& reserved = {},
-               int threads = 1, bool regions = true);
+               int threads = 1, bool spend = true);
 
 // The most bytes that a Value takes; refuses one without a bound.
 int64_t bound_bytes(const Value&);

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "emit/bundle.h"
-#include "emit/sheet.h"
+#include "emit/chain.h"
 #include "plan/plan.h"
 
 namespace sinter {
@@ -165,6 +165,38 @@ TEST(Threads, Three) { run("avx2", 3); }
 TEST(Threads, CortexA72) { run("cortex-a72", 4, {.flags = "-O2"}); }
 TEST(Threads, Sanitizers) { run("host", 2, {.sanitize = true}); }
 TEST(Threads, Clang) { run("host", 2, {.clang = true}); }
+
+// Of all layers' scratch the same bytes are always the same thread's, where a core's caches are its own and
+// memory may be spent on it.
+TEST(Threads, KeepTheirScratch) {
+  struct Case {
+    const char* name;
+    bool spend, keep;
+  };
+  for (const Case& c : {Case{"avx512", true, true}, {"avx512", false, false}, {"cortex-a72", true, false}}) {
+    Chain net;
+    Value* v = net.input(picture(130, 130, 64));
+    for (const int64_t channels : {32, 80, 48, 64}) v = net.winograd(v, channels, 3, 1);
+    net.g->outputs.push_back(v);
+    WeightStore store;
+    const Plan plan = make_plan(*net.g, target(c.name), store, {}, 2, c.spend);
+    std::vector<bool> of_first(static_cast<size_t>(plan.arena_bytes)), of_second = of_first;
+    for (size_t i = 0; i < plan.layers.size(); ++i) {
+      size_t number = 0;
+      for (const Parameter& p : plan.layers[i].parameters) {
+        if (p.kind != Parameter::Kind::kScratch) continue;
+        ASSERT_EQ(p.more_parts, p.bytes / 2);
+        const auto first = of_first.begin() + plan.scratch[i][number];
+        std::fill_n(first, p.bytes / 2, true);
+        std::fill_n(of_second.begin() + plan.scratch[i][number++] + p.bytes / 2, p.bytes / 2, true);
+      }
+    }
+    bool shared = false;
+    for (size_t i = 0; i < of_first.size(); ++i) shared = shared || (of_first[i] && of_second[i]);
+    EXPECT_EQ(!shared, c.keep) << c.name << (c.spend ? "" : ", no memory");
+    EXPECT_LE(plan.arena_bytes, arena_limit(plan));
+  }
+}
 
 }  // namespace
 }  // namespace sinter
