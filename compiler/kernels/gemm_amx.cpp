@@ -266,6 +266,10 @@ class Writer {
   // blocks of a cut.
   void declare_splitter() {
     w_.out.line("AmxRowSplitter<{}, {}> splitter;", c_.tile, windows() ? "AmxWindows<kWindows>" : "AmxRows");
+    if (windows())
+      w_.out.put(
+          "const auto split_rows = [&](std::int64_t count) __attribute__((noinline)) { splitter.some(count); "
+          "};");
   }
   void begin_rows(std::string_view first, std::string_view count, std::string_view to,
                   std::string_view cut = "") {
@@ -359,7 +363,9 @@ class Writer {
     w_.out.line("{}finish(vectors, last, {});", rows > 1 ? "" : "if (step % 2 == 0) ", rows > 1 ? rows : 2);
     if (looks_ahead()) split_lines();
     if (in_parts_) ask_ahead();
-    if (splits_rows()) w_.out.line("splitter.some({});", is_cut() ? "pace" : std::to_string(rows_a_step()));
+    if (splits_rows())
+      w_.out.line("{}({});", windows() ? "split_rows" : "splitter.some",
+                  is_cut() ? "pace" : std::to_string(rows_a_step()));
     w_.out.put("};");
   }
   bool has_odd_panel() const { return panels_.rest > 0; }
