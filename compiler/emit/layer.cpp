@@ -35,22 +35,24 @@ std::string shape_comment(const Shape& shape) {
   return s.empty() ? "scalar" : s;
 }
 
+namespace {
+bool lies_apart(const Value& v) { return v.producer && v.producer->attributes.has("pitch"); }
+}  // namespace
+
 Dim pixel_pitch(const Value& v) {
-  const bool apart = v.producer && v.producer->attributes.has("pitch");
-  return apart ? Dim(v.producer->attributes.integer("pitch", 0)) : v.type.shape.back();
+  return lies_apart(v) ? Dim(v.producer->attributes.integer("pitch", 0)) : v.type.shape.back();
 }
 
 Dim output_pitch(const Node& n) { return pixel_pitch(*n.outputs[0]); }
 
 bool reads_apart(const Node& n) {
-  return std::any_of(n.inputs.begin(), n.inputs.end(),
-                     [](const Value* v) { return v && v->producer && v->producer->attributes.has("pitch"); });
+  return std::any_of(n.inputs.begin(), n.inputs.end(), [](const Value* v) { return v && lies_apart(*v); });
 }
 
 namespace {
 // Shape and, where its pixels are not side by side, how far they are apart.
 std::string place_comment(const Value& v, const Shape& shape) {
-  if (!v.producer || !v.producer->attributes.has("pitch")) return shape_comment(shape);
+  if (!lies_apart(v)) return shape_comment(shape);
   return fmt::format("{}, pixels {} apart", shape_comment(shape), pixel_pitch(v).text());
 }
 }  // namespace

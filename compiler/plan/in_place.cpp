@@ -16,11 +16,12 @@
 namespace sinter {
 namespace {
 
+bool is_op(const Node& n, std::string_view name) { return n.op->domain[0] == 0 && n.op->name == name; }
+
 // Whether each pixel's channels are one run of the node's result.
 bool writes_pixels(const Node& n) {
   if (n.attributes.integer("channels_last", 0) == 1) return true;
-  return n.op->domain[0] == 0 && std::string_view(n.op->name) == "Resize" &&
-         resize_keeps(n, n.outputs[0]->type.shape.size() - 1);
+  return is_op(n, "Resize") && resize_keeps(n, n.outputs[0]->type.shape.size() - 1);
 }
 
 // Whether `v` is made by a kernel that can write it in steps of more channels than it has.
@@ -39,7 +40,7 @@ bool can_be_part(const Graph& g, const Value* v, const Target& target) {
 }
 
 bool joins_channels(const Node& n) {
-  if (n.op->domain[0] != 0 || std::string_view(n.op->name) != "Concat" || n.epilogue) return false;
+  if (!is_op(n, "Concat") || n.epilogue) return false;
   const Shape& out = n.outputs[0]->type.shape;
   const int64_t axis = n.attributes.integer("axis", 0), rank = static_cast<int64_t>(out.size());
   if (n.inputs.size() < 2 || rank < 3 || (axis < 0 ? axis + rank : axis) != rank - 1) return false;
@@ -51,7 +52,7 @@ bool joins_channels(const Node& n) {
 
 // A Transpose from [N][C][spatial ...] to [N][spatial ...][C].
 bool puts_channels_last(const Node& n) {
-  if (n.op->domain[0] != 0 || std::string_view(n.op->name) != "Transpose" || n.epilogue) return false;
+  if (!is_op(n, "Transpose") || n.epilogue) return false;
   const auto perm = n.attributes.integers("perm");
   if (perm.size() < 3 || perm[0] != 0 || perm.back() != 1) return false;
   for (size_t a = 1; a + 1 < perm.size(); ++a)
@@ -62,7 +63,7 @@ bool puts_channels_last(const Node& n) {
 // Words that broadcast one element at a time find it wherever it is; those of NEON, which multiply by four
 // neighbours, have a kernel that gathers them (kernels/conv_planes.cpp).
 bool can_read_planes(const Node& n, const Target& target) {
-  if (n.op->domain[0] != 0 || std::string_view(n.op->name) != "Conv") return false;
+  if (!is_op(n, "Conv")) return false;
   const Value* x = n.inputs[0];
   if (!x->producer || x->users.size() != 1 || !puts_channels_last(*x->producer)) return false;
   const Dim& channels = x->type.shape.back();
@@ -90,7 +91,7 @@ constexpr size_t kMostParts = 4;  // a turn of a loop each, and a pointer
 // Whether `v` is made for its one user by doubling a picture's rows and columns.
 bool is_doubled(const Graph& g, const Value* v) {
   const Node* n = v->producer;
-  if (!n || n->op->domain[0] != 0 || std::string_view(n->op->name) != "Resize" || n->epilogue) return false;
+  if (!n || !is_op(*n, "Resize") || n->epilogue) return false;
   if (v->users.size() != 1 || g.is_output(v) || v->type.shape.size() != 4 || n->inputs[0]->data) return false;
   return resize_keeps(*n, 0) && resize_repeats(*n, 1, 2) && resize_repeats(*n, 2, 2) && resize_keeps(*n, 3);
 }
@@ -137,8 +138,6 @@ void read_parts(Graph& g, const Target& target) {
 namespace {
 
 constexpr int64_t kFewChannels = 16;  // a line of the cache
-
-bool is_op(const Node& n, std::string_view name) { return n.op->domain[0] == 0 && n.op->name == name; }
 
 // Whether each result of the Slice or Split is some channels of all pixels.
 bool takes_channels(const Node& n) {

@@ -5,16 +5,13 @@
 #include "plan/views.h"
 
 namespace sinter {
-namespace {
 
-int64_t bytes_of(const Graph& g, const Value* v) {
+int64_t arena_bytes(const Graph& g, const Value* v) {
   if (v->data || !v->producer || g.is_output(v)) return 0;
   const int64_t count = product(v->type.shape).hi();
   constexpr int64_t kMost = int64_t{1} << 50;
   return count > kMost ? 0 : count * static_cast<int64_t>(size_of(v->type.dtype));
 }
-
-}  // namespace
 
 Lives::Lives(const Graph& g) : nodes_(g.nodes.size()) {
   const Views views(g);
@@ -26,7 +23,7 @@ Lives::Lives(const Graph& g) : nodes_(g.nodes.size()) {
         if (!v) continue;
         const Value* host = views.host(v);
         if (host != v) host_of_[v] = host;
-        lives_.try_emplace(host, Life{i, i, bytes_of(g, host)}).first->second.last = i;
+        lives_.try_emplace(host, Life{i, i, arena_bytes(g, host)}).first->second.last = i;
       }
   }
 }

@@ -11,6 +11,9 @@
 
 namespace sinter {
 
+// What a Value takes in the arena at the bounds.
+int64_t arena_bytes(const Graph&, const Value*);
+
 class Lives {
  public:
   explicit Lives(const Graph&);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ops/op.h"
+#include "plan/lives.h"
 #include "plan/plan.h"
 
 namespace sinter {
@@ -110,14 +111,7 @@ class Scheduler {
     }
     return p;
   }
-  // What a Value takes in the arena at the bounds; callers' buffers and weights take nothing.
-  int64_t bytes(const Value* v) const {
-    if (v->data || !v->producer || g_.is_output(v)) return 0;
-    const int64_t n = product(v->type.shape).hi();
-    return n == Interval::kUnbounded || n > (int64_t{1} << 50)
-               ? 0
-               : n * static_cast<int64_t>(size_of(v->type.dtype));
-  }
+  int64_t bytes(const Value* v) const { return arena_bytes(g_, v); }
 
   Graph& g_;
   std::map<const Node*, size_t> position_;
