@@ -46,8 +46,9 @@ void Calls::checks() {
     if (checked_.count(i) || !known(c.a) || !known(c.b)) continue;
     checked_.insert(i);
     const std::string a = cpp(c.a), b = cpp(c.b);
-    p_.line("if ({0} != {1}{2}) return {3};  // {4}", a, b,
-            c.or_one ? fmt::format(" && {} != 1 && {} != 1", a, b) : "", code("DIM"), printable(c.why));
+    p_.line("if ({0} != {1}{2}) {3};  // {4}", a, b,
+            c.or_one ? fmt::format(" && {} != 1 && {} != 1", a, b) : "", returning(code("DIM")),
+            printable(c.why));
   }
 }
 
@@ -102,6 +103,51 @@ std::string Calls::argument(const Parameter& q, size_t layer, size_t& scratch) c
   return text;
 }
 
+bool Calls::has(Subnormals s, size_t first, size_t end) const {
+  const auto layers = frame_.plan.layers.begin();
+  return std::any_of(layers + static_cast<std::ptrdiff_t>(first), layers + static_cast<std::ptrdiff_t>(end),
+                     [s](const Layer& l) { return l.subnormals == s; });
+}
+
+void Calls::choose_floats(size_t first, size_t end) {
+  const bool numbers = has(Subnormals::kNumbers, first, end),
+             zeros = !numbers && has(Subnormals::kZeros, first, end);
+  if (zeros_ ? !numbers : !zeros) return;
+  save_floats();
+  set_zeros(zeros);
+}
+
+void Calls::save_floats() {
+  if (!saved_) p_.line("const unsigned floats = sinter::float_mode();  // the caller's, which comes back");
+  saved_ = true;
+}
+
+void Calls::set_zeros(bool zeros) {
+  zeros_ = zeros;
+  p_.line("sinter::subnormals_are_{}();", zeros ? "zeros" : "numbers");
+}
+
+void Calls::restore_floats() {
+  if (saved_) p_.line("sinter::set_float_mode(floats);");
+  zeros_ = saved_ = false;
+}
+
+void Calls::begin_share(size_t first, size_t end) {
+  if (has(Subnormals::kZeros, first, end)) save_floats();
+  share_ = true;
+  zeros_around_ = zeros_;
+}
+
+void Calls::end_share() {
+  if (zeros_ != zeros_around_) set_zeros(zeros_around_);
+  share_ = false;
+}
+
+// A thread's share leaves that to whoever gets its status.
+std::string Calls::returning(const std::string& status) const {
+  return saved_ && !share_ ? fmt::format("return sinter::back_to(floats, {})", status) : "return " + status;
+}
+
 void Calls::call(size_t i) {
   const Layer& l = frame_.plan.layers[i];
   std::string arguments;
@@ -114,12 +160,12 @@ void Calls::call(size_t i) {
   const std::string& function = functions_.at(&l);
   const std::string text = fmt::format("{}({})", function, arguments);
   if (l.can_fail)
-    p_.line("if (const int status = {}; status != 0) return status;", text);
+    p_.line("if (const int status = {}; status != 0) {};", text, returning("status"));
   else
     p_.line("{};{}", text, function == l.function ? "" : "  // " + l.function);
   for (const SymbolPtr& s : counts) {
-    p_.line("if ({0} < {1} || {0} > {2}) return {3};", variable(*s), std::max(s->range.lo, -kMost),
-            std::min(s->range.hi, kMost), code("CAPACITY"));
+    p_.line("if ({0} < {1} || {0} > {2}) {3};", variable(*s), std::max(s->range.lo, -kMost),
+            std::min(s->range.hi, kMost), returning(code("CAPACITY")));
     define(*s);
   }
   if (!counts.empty()) checks();

@@ -36,15 +36,25 @@ class Calls {
   std::string code(const std::string& name) const;  // "DIM" -> "NET_E_DIM" or "sinter::kDimError"
   void declare_counts();                            // variables of the counts that layers find
   void checks();  // equalities that are left for run time, as soon as their symbols are known
+  // Before the calls of layers `first` to before `end`: what subnormal floats are for the processor from here
+  // on, where it changes.
+  void choose_floats(size_t first, size_t end);
+  void restore_floats();  // behind the last call: as it was before the first
   void call(size_t layer);
   // Texts of the kRow parameters of the next calls, by name.
   void set_rows(std::map<std::string, std::string> rows) { rows_ = std::move(rows); }
-  // Whether the next calls are those of one thread in a region: `own` is its pool, `part` its number.
-  void set_share(bool share) { share_ = share; }
+  // Between these two, calls are those of one thread in a region: `own` is its pool, `part` its number. It
+  // computes with floats as the calls before do, in the end again.
+  void begin_share(size_t first, size_t end);
+  void end_share();
+  std::string returning(const std::string& status) const;  // the statement, without its semicolon
   // The argument for a parameter of a layer; `scratch` counts its kScratch parameters.
   std::string argument(const Parameter& q, size_t layer, size_t& scratch) const;
 
  private:
+  void set_zeros(bool zeros);
+  bool has(Subnormals s, size_t first, size_t end) const;
+  void save_floats();
   Printer& p_;
   const Frame& frame_;
   const Functions& functions_;
@@ -52,6 +62,9 @@ class Calls {
   std::set<size_t> checked_;
   std::map<std::string, std::string> rows_;
   bool share_ = false;
+  // Whether subnormal floats are zeros here, and were before the region; whether `floats` is what they were
+  // for the caller.
+  bool zeros_ = false, zeros_around_ = false, saved_ = false;
 };
 
 // Comments hold symbol origins, which hold the model's names. Quotes stay as they are: nothing ends at them.

@@ -259,14 +259,17 @@ class Code {
     p_.blank();
     for (size_t i = 0, end = 0; i < plan_.layers.size(); i = end) {
       end = behind_strips(plan_, i);
-      if (end > i + 1)
+      const bool strips = end > i + 1, region = !strips && plan_.layers[i].region > 1 && !o_.trace;
+      calls.choose_floats(i, end);
+      if (strips)
         write_strips(p_, calls, plan_, i, end);
-      else if (plan_.layers[i].region > 1 && !o_.trace)
+      else if (region)
         write_region(p_, calls, plan_, i, end = behind_region(plan_, i));
       else
         calls.call(i);
       if (o_.trace) trace_call(calls, end - 1);
     }
+    calls.restore_floats();
     for (const Member& m : outputs_) {
       if (!m.dynamic) continue;
       for (size_t d = 0; d < m.value->type.shape.size(); ++d)

@@ -80,7 +80,11 @@ class ControlText {
   void body(Calls& calls, const Plan& plan) {
     calls.declare_counts();
     calls.checks();
-    for (size_t i = 0; i < plan.layers.size(); ++i) calls.call(i);
+    for (size_t i = 0; i < plan.layers.size(); ++i) {
+      calls.choose_floats(i, i + 1);
+      calls.call(i);
+    }
+    calls.restore_floats();
   }
 
   // ---- If

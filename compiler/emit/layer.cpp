@@ -67,6 +67,9 @@ LayerWriter::LayerWriter(const Node& n, const Target& t, WeightStore& store, std
     : node(n), target(t), threads(threads), store_(store) {
   layer_.node = &n;
   layer_.function = std::move(function);
+  const auto flush = static_cast<Subnormals>(node.attributes.integer("flush", 0));
+  layer_.subnormals = target.aarch64 ? Subnormals::kEither : flush;
+  if (layer_.subnormals == Subnormals::kZeros) include("sinter/subnormals.h");
 }
 
 // The header of the element types that C++ has not.

@@ -49,6 +49,9 @@ struct RowParts {
   std::vector<const Value*> alike;
 };
 
+// What subnormal floats are for a layer (passes/allow_flush.cpp): numbers, zeros, or either of both.
+enum class Subnormals { kNumbers, kEither, kZeros };
+
 struct Layer {
   const Node* node = nullptr;
   std::string function;  // C++ identifier
@@ -60,7 +63,8 @@ struct Layer {
   std::vector<std::string> includes;         // runtime headers: "sinter/mac.h"
   std::map<std::string, std::string> files;  // of the bundle, by name: what a custom operator brings along
   bool can_fail = false;                     // returns an int error code
-  double flops = 0;                          // multiply-accumulates count 2; at the bounds
+  Subnormals subnormals = Subnormals::kNumbers;
+  double flops = 0;  // multiply-accumulates count 2; at the bounds
   // Inputs whose memory the first output may take over: element i is read no later than element i is written.
   std::vector<const Value*> may_overwrite;
   std::optional<RowParts> row_parts;

@@ -6,16 +6,19 @@
 namespace sinter {
 
 void write_region(Printer& p, Calls& calls, const Plan& plan, size_t first, size_t end) {
+  calls.begin_share(first, end);
   p.line("// each thread takes its rows through these {} layers", end - first);
   p.line(
       "if (const int status = sinter::run_shares<{}>(pool, [=](const sinter_pool* own, [[maybe_unused]] "
       "std::int64_t part) -> int {{",
       plan.layers[first].row_parts->starts.size() - 1);
-  calls.set_share(true);
-  for (size_t i = first; i < end; ++i) calls.call(i);
-  calls.set_share(false);
+  for (size_t i = first; i < end; ++i) {
+    calls.choose_floats(i, i + 1);
+    calls.call(i);
+  }
+  calls.end_share();
   p.put("return 0;");
-  p.put("}); status != 0) return status;");
+  p.line("}}); status != 0) {};", calls.returning("status"));
 }
 
 }  // namespace sinter

@@ -118,6 +118,10 @@ const std::vector<Pass>& all_passes() {
        "a "
        "float; never with --exact. Kernels choose by target.",
        "last: nothing reads the mark but kernels", allow_amx},
+      {"allow_flush",
+       "Marks the layers, products above all, in which floats closer to zero than the smallest normal one "
+       "may count as zero; never with --exact. x86-64 processors multiply such floats in microcode.",
+       "last: nothing reads the mark but the layers' text", allow_flush},
   };
   return table;
 }

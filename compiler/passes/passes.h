@@ -35,6 +35,7 @@ bool simplify_expr(Graph&, const PassOptions&);
 bool allow_winograd(Graph&, const PassOptions&);
 bool allow_strassen(Graph&, const PassOptions&);
 bool allow_amx(Graph&, const PassOptions&);
+bool allow_flush(Graph&, const PassOptions&);
 
 // One expression simplified; see simplify_expr.cpp.
 ExprPtr simplified(const ExprPtr&, bool exact);

@@ -17,6 +17,7 @@
 #include "sinter/mac.h"
 #include "sinter/math.h"
 #include "sinter/status.h"
+#include "sinter/subnormals.h"
 #include "sinter/winograd.h"
 
 using namespace sinter::avx2;
@@ -200,10 +201,13 @@ extern "C" int block_run(const block_inputs* in, block_outputs* out, void* arena
   unsigned char* const a = static_cast<unsigned char*>(arena);
   const unsigned char* const w = block_weights;
 
+  const unsigned floats = sinter::float_mode();  // the caller's, which comes back
+  sinter::subnormals_are_zeros();
   stem(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 896), sinter::at<float>(a, 27648));
   body(sinter::at<float>(a, 27648), sinter::at<float>(w, 960), sinter::at<float>(w, 10176), sinter::at<float>(a, 29696), sinter::at<float>(a, 0), sinter::at<float>(a, 13824));
   head(sinter::at<float>(a, 29696), sinter::at<float>(w, 10240), sinter::at<float>(w, 10496), sinter::at<float>(a, 0));
   map(sinter::at<float>(a, 0), out->map);
+  sinter::set_float_mode(floats);
   return BLOCK_OK;
 }
 

@@ -20,6 +20,7 @@
 #include "sinter/mac.h"
 #include "sinter/math.h"
 #include "sinter/status.h"
+#include "sinter/subnormals.h"
 #include "sinter/winograd.h"
 
 using namespace sinter::avx2;
@@ -372,6 +373,8 @@ extern "C" int digits_run(const digits_inputs* in, digits_outputs* out, void* ar
   unsigned char* const a = static_cast<unsigned char*>(arena);
   const unsigned char* const w = digits_weights;
 
+  const unsigned floats = sinter::float_mode();  // the caller's, which comes back
+  sinter::subnormals_are_zeros();
   conv1_Conv(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 1152), sinter::at<float>(a, 0), sinter::at<float>(a, 262144), N);
   conv2_Conv(sinter::at<float>(a, 0), sinter::at<float>(w, 1280), sinter::at<float>(w, 148736), sinter::at<float>(a, 262144), N, sinter::at<float>(a, 524288), sinter::at<float>(a, 554240));
   pool1_MaxPool(sinter::at<float>(a, 262144), sinter::at<float>(a, 131072), N);
@@ -379,6 +382,7 @@ extern "C" int digits_run(const digits_inputs* in, digits_outputs* out, void* ar
   pool2_MaxPool(sinter::at<float>(a, 0), sinter::at<float>(a, 131072), N);
   fc1_Gemm(sinter::at<float>(a, 131072), sinter::at<float>(w, 444032), sinter::at<float>(w, 509568), sinter::at<float>(a, 0), N);
   fc2_Gemm(sinter::at<float>(a, 0), sinter::at<float>(w, 509888), sinter::at<float>(w, 513984), out->logits, N);
+  sinter::set_float_mode(floats);
   out->logits_dims[0] = N;
   out->logits_dims[1] = 10;
   return DIGITS_OK;

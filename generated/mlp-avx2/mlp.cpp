@@ -14,6 +14,7 @@
 #include "sinter/mac.h"
 #include "sinter/math.h"
 #include "sinter/status.h"
+#include "sinter/subnormals.h"
 
 using namespace sinter::avx2;
 
@@ -103,8 +104,11 @@ extern "C" int mlp_run(const mlp_inputs* in, mlp_outputs* out, void* arena) {
   unsigned char* const a = static_cast<unsigned char*>(arena);
   const unsigned char* const w = mlp_weights;
 
+  const unsigned floats = sinter::float_mode();  // the caller's, which comes back
+  sinter::subnormals_are_zeros();
   hidden(in->features, sinter::at<float>(w, 0), sinter::at<float>(w, 1536), sinter::at<float>(a, 0), N);
   output(sinter::at<float>(a, 0), sinter::at<float>(w, 1664), sinter::at<float>(w, 2432), out->scores, N);
+  sinter::set_float_mode(floats);
   out->scores_dims[0] = N;
   out->scores_dims[1] = 4;
   return MLP_OK;

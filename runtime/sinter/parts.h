@@ -4,11 +4,12 @@
 #include <cstdint>
 
 #include "sinter/pool.h"
+#include "sinter/subnormals.h"
 
 namespace sinter {
 
 // body(first, end, part) for up to `most` consecutive ranges that make up [0, count), part = 0, 1 … Without a
-// pool the whole is one range.
+// pool the whole is one range. Parts compute with floats as the caller does (float_mode).
 template <class Body>
 void run_parts(const sinter_pool* pool, std::int64_t most, std::int64_t count, const Body& body) {
   const std::int64_t parts = count < most ? count : most;
@@ -19,12 +20,16 @@ void run_parts(const sinter_pool* pool, std::int64_t most, std::int64_t count, c
   struct Work {
     const Body& body;
     std::int64_t count, parts;
-  } work{body, count, parts};
+    unsigned mode;
+  } work{body, count, parts, float_mode()};
   pool->run(
       pool, static_cast<int>(parts),
       [](void* argument, int i) {
         const Work& w = *static_cast<const Work*>(argument);
+        const unsigned own = float_mode();
+        set_float_mode(w.mode);
         w.body(w.count * i / w.parts, w.count * (i + 1) / w.parts, std::int64_t{i});
+        set_float_mode(own);
       },
       &work);
 }

@@ -140,6 +140,15 @@ struct Files {
   void put(int64_t v) { out.write(reinterpret_cast<const char*>(&v), 8); }
 };
 
+// How this thread computes with floats, without what has happened so far.
+unsigned float_mode() {
+#if defined(__SSE__)
+  return __builtin_ia32_stmxcsr() & ~0x3fu;
+#else
+  return 0;
+#endif
+}
+
 bool same(Input& t) { return t.copy.empty() || std::memcmp(t.bytes->data(), t.copy.data(), t.copy.size()) == 0; }
 
 )";
@@ -320,10 +329,11 @@ std::string driver_case(const Graph& g, const std::string& id, size_t data_sets,
       intact += fmt::format(" && std::equal(alone{0}.begin(), alone{0}.end(), y{0}.data())", i);
     }
   }
+  p.line("const unsigned mode = float_mode();");
   p.line("f.put({}_run(&in, &out, arena.data(){}));", id, threads ? ", pool.pool()" : "");
   for (size_t i = 0; i < ins.size(); ++i) intact += fmt::format(" && x{0}.bytes->intact() && same(x{0})", i);
   for (size_t i = 0; i < outs.size(); ++i) intact += fmt::format(" && y{}.intact()", i);
-  p.line("f.put({} ? 1 : 0);", intact);
+  p.line("f.put({} ? float_mode() == mode : 2);", intact);
   for (size_t i = 0; i < outs.size(); ++i) {
     const Member& m = outs[i];
     const Shape& s = m.value->type.shape;
@@ -359,6 +369,7 @@ std::string check_outputs(const fs::path& file, const Graph& g, const std::vecto
     const int64_t status = take(f), intact = take(f);
     if (status != data[set].status)
       return fmt::format("{}status {} instead of {}", where, status, data[set].status);
+    if (intact == 0) return where + "left another mode of floats than it found";
     if (intact != 1) return where + "wrote outside the outputs and the arena";
     for (size_t i = 0; i < g.outputs.size(); ++i) {
       std::vector<int64_t> dims(static_cast<size_t>(std::max<int64_t>(take(f), 0)));

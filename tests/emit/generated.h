@@ -6,7 +6,8 @@
 //   expect_good(batch.run(*find_target("avx512")));
 //
 // Every model is a translation unit of its own, compiled with all warnings as errors. The program gives each
-// run an arena filled with garbage and checks that no byte beside the arena and the outputs has changed. The
+// run an arena filled with garbage and checks that no byte beside the arena and the outputs has changed, nor
+// how floats are computed with (subnormals.h). The
 // objects must hold no allocation, no input or output and no mutable globals, and no function of them may use
 // more than 16 KiB of stack. A model that crashes takes no other one with it.
 #pragma once

@@ -474,6 +474,20 @@ const Proof kProofs[] = {
      "a = Constant<value = float {3.0}>()  b = Constant<value = float {0.5}>()  d = Constant<value = float "
      "{4.0}>()  e = Mul(x, a)  f = Mul(b, e)  g = Div(f, d)  h = Neg(g)  y = Add(x, h)",
      2e-6},
+    // ---- allow_flush
+    {"flush_layers",
+     {"fuse_epilogue", "fuse_elementwise", "simplify_expr", "allow_flush"},
+     "(float[N,6] x, float[6,4] w_a, float[N,4] t, double[N,6] d, double[6,4] w_d) => "
+     "(float[N,4] y, float[N,4] z, bool[N,4] u, float[N,2] v, double[N,4] s)",
+     "a = MatMul(x, w_a)  y = Sigmoid(a)  b = MatMul(x, w_a)  c = Div(t, b)  z = Relu(c)  e = MatMul(x, w_a)"
+     "zero = Constant<value = float {0.0}>()  u = Greater(e, zero)  f = MatMul(x, w_a)  g = Log(f)"
+     "h = Softmax(g)  i, v = Split<axis = 1, num_outputs = 2>(h)  s = MatMul(d, w_d)"},
+    {"flush_arithmetic",
+     {"fuse_elementwise", "simplify_expr", "allow_flush"},
+     "(float[N,6] x, float[N,6] t) => (float[N,6] y, float[N,6] z, float[N,6] n, float[N,6] m)",
+     "a = Mul(x, t)  b = Sub(a, x)  y = Sigmoid(b)  c = Mul(x, t)  d = Sqrt(c)  z = Add(d, t)"
+     "w = Constant<value = float[6] {1, 2, 3, 4, 5, 6}>()  n = LayerNormalization<epsilon = 0.0>(x, w, w)"
+     "m = LayerNormalization(x, w, w)"},
     // ---- everything
     {"all_resnet_block",
      {"all"},
