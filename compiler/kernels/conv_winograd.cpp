@@ -485,7 +485,9 @@ class Writer {
     w_.out.line("if (count == {}) {{", choice_.group);
     emit_tiles(w_, "0", "count", Dim(choice_.group), size, "t", call);
     w_.out.line("}} else {{");
-    emit_tiles(w_, "0", "count", Dim(last), size, "t", call);
+    // As many register tiles, which ask for all of the next panel's weights (declare_row).
+    const int64_t count = (choice_.group + size - 1) / size;
+    emit_tiles(w_, "0", "count", Dim(last), static_cast<int>((last + count - 1) / count), "t", call);
     w_.out.line("}}");
   }
 
