@@ -106,14 +106,18 @@ bool fits_by_positions(const Node& n, const Target& t, const WinogradTile& shape
          shape.positions() * (in + out + 128) <= n.attributes.integer("winograd_bytes", INT64_MAX);
 }
 
-Choice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool by_positions) {
+// For each of some threads: groups are shared, each thread reading all weights; or positions and then tiles,
+// each reading what the others have written.
+Choice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool by_positions,
+                int threads = 1) {
   const Layer l = layer_of(n);
   const Machine machine = machine_of(t);
-  const int64_t tiles = tiles_in(plane_of(n), tile);
+  const int64_t all = tiles_in(plane_of(n), tile), share = (all + threads - 1) / threads,
+                tiles = by_positions ? all : share;
   const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
   Choice c{tile, by_positions ? tiles : group_of(n, t, tile, tiles, panels), by_positions};
   if (c.group == 0) return {tile, 0, false, std::numeric_limits<double>::infinity()};
-  const double positions = static_cast<double>(tile.positions());
+  const double positions = static_cast<double>(tile.positions()) / (by_positions ? threads : 1);
   const double in = std::ceil(static_cast<double>(l.in) / t.lanes),
                out = std::ceil(static_cast<double>(l.out) / t.lanes);
   const double groups = std::ceil(static_cast<double>(tiles) / static_cast<double>(c.group));
@@ -127,16 +131,22 @@ Choice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool b
   const double inputs = 4 * positions * static_cast<double>(tiles * pitch_of(l, t)),
                panel = 4 * positions * static_cast<double>(l.in * panels.vectors * t.lanes),
                outputs = 4 * positions * static_cast<double>(tiles) * out * t.lanes;
+  // Of its positions' inputs and its tiles' sums a thread has made its share itself.
+  const double exchanged =
+      (inputs + 4 * static_cast<double>(tile.positions() * share) * out * t.lanes) * (threads - 1) / threads;
   const auto l2 = static_cast<double>(machine.l2);
-  double stream = stream_cycles(machine, weights, groups);
+  double stream = threads > 1 && n.attributes.has("weights_stay") ? weights * groups / machine.again_bytes
+                                                                  : stream_cycles(machine, weights, groups);
   if (by_positions)
-    stream += 2 * outputs / (inputs + outputs > l2 ? machine.again_bytes : machine.l2_bytes);
+    stream += 2 * outputs / (inputs + outputs > l2 ? machine.again_bytes : machine.l2_bytes) +
+              exchanged / machine.other_core_bytes();
   else if (inputs / groups + panel > l2)
     stream += inputs * static_cast<double>(panel_count(panels)) / machine.again_bytes;
   // Loads, stores and arithmetic of the two transforms; that of eight positions is twice as much each.
   const auto arithmetic = [](int64_t n) { return n == 8 ? 3.8 : n == 1 ? 0.0 : 2.0; };
-  const double transform = (4 + arithmetic(tile.height()) + arithmetic(tile.width())) * positions;
-  const double transforms = static_cast<double>(tiles) * (in + out * 0.9) * transform / machine.ops;
+  const double transform =
+      (4 + arithmetic(tile.height()) + arithmetic(tile.width())) * static_cast<double>(tile.positions());
+  const double transforms = static_cast<double>(share) * (in + out * 0.9) * transform / machine.ops;
   c.weight_bytes = weights;
   c.cycles = beside_stream(sums, stream) + transforms;
   return c;
@@ -200,6 +210,18 @@ std::optional<Choice> choose(const Node& n, const Target& t) {
     if (c.error <= kMaxError) return c;
   }
   return std::nullopt;
+}
+
+// The choice for some threads: the same tile, so that the bits are the same, but groups where the threads
+// would read more of each other's positions than each gains by reading its own positions' weights only.
+Choice shared(const Node& n, const Target& t, Choice c, int threads) {
+  if (threads == 1 || !c.by_positions) return c;
+  const Choice groups = modelled(n, t, c.tile, false, threads),
+               positions = modelled(n, t, c.tile, true, threads);
+  if (groups.cycles > positions.cycles) return c;
+  c.by_positions = false;
+  c.group = groups.group;
+  return c;
 }
 
 bool accepts(const Node& n, const Target& t) {
@@ -556,7 +578,9 @@ class Writer {
   std::string sum_pitch_;  // floats from one tile's sums to the next, as text
 };
 
-void emit(LayerWriter& w) { Writer(w, *choose(w.node, w.target)).emit(); }
+void emit(LayerWriter& w) {
+  Writer(w, shared(w.node, w.target, *choose(w.node, w.target), w.threads)).emit();
+}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/window.h"
 #include "passes/rewrite.h"
 
 namespace sinter {
@@ -80,6 +81,11 @@ bool feeds_constant_matrices(const Graph& g, const Node& n) {
 
 bool is_elementwise(const Node& n) {
   return n.op->expr && !n.epilogue && n.outputs.size() == 1 && n.outputs[0] && n.bodies.empty();
+}
+
+// A convolution of single pixels: the same whatever the order of the axes before its channels.
+bool is_pointwise(const Node& n) {
+  return is_op(&n, "Conv") && n.attributes.integer("channels_last", 0) == 1 && window_of(n).is_pointwise();
 }
 
 bool is_roi_rows(const Node& n) {
@@ -257,6 +263,7 @@ std::optional<Roles> roles_if_permuted(const Graph& g, const Node& n, const Arra
   }
   if (!a.concerns(rank)) return std::nullopt;
   if (has_channels_last_form(n)) return same_if(a.is_channels_last());
+  if (is_pointwise(n)) return same_if(a.perm(rank).back() == static_cast<int64_t>(rank) - 1);
   if (is("Concat")) {
     std::fill(same.in.begin(), same.in.end(), Role::kPermuted);
     return same;

@@ -94,7 +94,7 @@ void Region::classify() {
     } else if (has_channels_last_form(n) && !convolutions_) {
       // choose_layout has decided about those
     } else if ((item.roles = roles_if_permuted(g_, n, a_))) {
-      item.kind = is_convolution(n) ? Kind::kWanted : Kind::kFlexible;
+      item.kind = convolutions_ && is_convolution(n) ? Kind::kWanted : Kind::kFlexible;
       if (item.kind == Kind::kWanted) depth = 1;
       for (const Value* v : n.inputs)
         if (v && item.kind == Kind::kFlexible) depth = std::max(depth, depth_[v]);

@@ -2,7 +2,8 @@
 // that can work either way, up or down, where in the end fewer elements are transposed; inverse pairs meet
 // and vanish.
 //
-// Each step lowers the number of transposed elements, so the search ends by itself.
+// Each step lowers the number of transposed elements, so the search ends by itself. Then Transposes that
+// stand behind each other become one, which may go where neither could.
 #include <set>
 
 #include "passes/passes.h"
@@ -11,7 +12,9 @@
 
 namespace sinter {
 
-bool sink_transposes(Graph& g, const PassOptions&) {
+namespace {
+
+bool sink(Graph& g) {
   bool changed = false, again = true;
   for (int round = 0; again && round < 16; ++round) {
     std::set<std::vector<int64_t>> perms;
@@ -26,6 +29,14 @@ bool sink_transposes(Graph& g, const PassOptions&) {
     again |= permute_region(g, Arrangement::channels_first(), false);
     changed |= again;
   }
+  return changed;
+}
+
+}  // namespace
+
+bool sink_transposes(Graph& g, const PassOptions& options) {
+  bool changed = sink(g);
+  if (remove_identity(g, options)) changed = true, sink(g);
   return changed;
 }
 

@@ -53,7 +53,7 @@ int64_t constant_bytes(const Graph&);
 // and `half_weights`, kernels/panel_weights.h).
 void store_small_weights(Graph&);
 // For several threads on tile matrices: products may store their weights in parts (attribute `weight_parts`)
-// where these come in time (plan/weight_parts.cpp).
+// where these come in time, and are told where all stay near (plan/weight_parts.cpp).
 void store_weight_parts(Graph&, const Target&, int threads);
 // Where the arena takes more than its limit, and panels that are widened from 16 bits are the reason: their
 // layers store floats. Whether any did; then the graph is to be planned again.

@@ -5,6 +5,9 @@
 // weights, which takes a fifth of a BERT's time. So a net for several threads has its weights stored in parts
 // as long as all of them stay in the third-level cache. From behind it they come more slowly than they are
 // split, unless each thread has so many rows that their products take longer than that.
+//
+// Where they stay there, Winograd's layers are told so, too (attribute `weights_stay`), which then may let
+// each thread read all of them (kernels/conv_winograd.cpp).
 #include <vector>
 
 #include "ops/row_product.h"
@@ -25,6 +28,7 @@ void store_weight_parts(Graph& g, const Target& t, int threads) {
     }
   const bool stay = bytes / 2 * 3 <= machine_of(t).l3;
   for (Node* n : products) {
+    if (stay) n->attributes.set("weights_stay", int64_t{1});
     const auto p = amx_product(*n);
     if (stay || (p && p->rows >= kManyRows * threads)) n->attributes.set("weight_parts", int64_t{1});
   }

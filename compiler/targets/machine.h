@@ -16,10 +16,12 @@ struct Machine {
   int64_t l1, l2;       // bytes of data cache that one core can count on
   bool in_order;
   bool asks_ahead;  // weights come from far behind the caches that a core has: prefetch instructions pay
-  bool starts_cold = false;   // no layer finds its weights in the second-level cache, however few they are
-  double work_share = 0.8;    // of the second-level cache, for the inputs and sums of work cut to stay there
-  int64_t again_at_once = 0;  // bytes that each tile may read again for nothing; 0: what the first level has
-  int64_t l3 = 0;             // bytes of a third level that a net's weights can count on; 0: not known
+  bool starts_cold = false;    // no layer finds its weights in the second-level cache, however few they are
+  double work_share = 0.8;     // of the second-level cache, for the inputs and sums of work cut to stay there
+  int64_t again_at_once = 0;   // bytes that each tile may read again for nothing; 0: what the first level has
+  int64_t l3 = 0;              // bytes of a third level that a net's weights can count on; 0: not known
+  double exchanged_bytes = 0;  // bytes that another core wrote last; 0: as those from behind the caches
+  double other_core_bytes() const { return exchanged_bytes > 0 ? exchanged_bytes : again_bytes; }
   int64_t reread_bytes() const { return again_at_once > 0 ? again_at_once : l1; }
   int64_t work_bytes() const { return static_cast<int64_t>(static_cast<double>(l2) * work_share); }
 };

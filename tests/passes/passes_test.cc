@@ -319,6 +319,13 @@ const Proof kProofs[] = {
      "(float[N,4,6] x, float[6,5] w_w) => (float[N,5,4] y)",
      "a = MatMul(x, w_w)  b = Relu(a)  y = Transpose<perm = [0, 2, 1]>(b)",
      1e-6},
+    {"sink_through_pixels",
+     {"choose_layout", "sink_transposes", "remove_identity_again"},
+     "(float[1,7,4,6] x, float[1,7,4,6] t, float[1,6,1,1] w_w, float[1,6,1,3] w_v) => (float[1,1,4,7] y, "
+     "float[1,1,4,5] z)",
+     "s = Sigmoid(x)  a = Transpose<perm = [0, 3, 2, 1]>(s)  y = Conv(a, w_w)"
+     "b = Transpose<perm = [0, 3, 2, 1]>(t)  z = Conv(b, w_v)",
+     1e-6},
     // ---- sink_reshapes
     {"sink_reshape_not_possible",
      {"sink_reshapes", "remove_identity_again", "fuse_epilogue"},
