@@ -112,7 +112,7 @@ std::optional<Roles> elementwise_roles(const Node& n, const Arrangement& a) {
 // A reduction's axes, all of them where none are given; null: not known, or nothing is reduced.
 std::optional<std::vector<int64_t>> reduced_axes(const Node& n, size_t rank) {
   if (n.input(1)) {
-    const auto axes = normal_axes(n.input(1), rank);
+    auto axes = normal_axes(n.input(1), rank);
     if (!axes || !axes->empty()) return axes;
   }
   if (n.attributes.integer("noop_with_empty_axes", 0) != 0) return std::nullopt;
