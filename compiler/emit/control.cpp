@@ -41,7 +41,8 @@ class ControlText {
   void rename() {
     for (const auto& [layer, function] : functions_)
       names_.reserve(function), names_.reserve(layer->function);
-    for (const char* word : {"a", "w", "status", "iteration", "trips", "go", "holds", "sinter", "std"})
+    for (const char* word :
+         {"a", "w", "status", "iteration", "trips", "go", "holds", "floats", "sinter", "std"})
       names_.reserve(word);
     for (const SymbolPtr& s : symbols()) names_.reserve(variable(*s));
     for (Parameter& p : layer_.parameters)

@@ -93,6 +93,18 @@ std::vector<Net> nets() {
         {{floats({2, 3}), number(10)}, 6},
         {{floats({2, 3}), number(INT64_MAX)}, 6}},
        {{"r@0", 1, 9, 1}}},
+      {"modes_of_floats",  // products and quotients in turns; a state called like the caller's mode
+       R"((float[4,4] x, int64 n, bool k) => (float[4,4] y, float[4,4] z, float[4,4] v) {
+         c = Constant<value = bool {1}>()
+         p = MatMul(x, x)
+         y = Loop (n, c, p) <body = b (int64 i, bool ci, float[4,4] floats) => (bool co, float[4,4] so) {
+           m = MatMul(floats, x)  t = Tanh(m)  d = Div(x, t)  so = MatMul(d, x)  co = Identity(ci) }>
+         z = If (k) <then_branch = t () => (float[4,4] a) { f = MatMul(y, x)  a = Sigmoid(f) },
+                     else_branch = e () => (float[4,4] g) { h = Sqrt(x)  g = Div(h, x) }>
+         v = MatMul(z, x) })",
+       {{{floats({4, 4}), number(0), flag(true)}},
+        {{floats({4, 4}), number(1), flag(true)}},
+        {{floats({4, 4}), number(2), flag(false)}}}},
       {"while",
        R"((float[3] x, bool c0) => (float[3] y, int64 k) {
          z = Constant<value = int64 {0}>()  one = Constant<value = int64 {1}>()

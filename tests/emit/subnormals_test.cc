@@ -29,7 +29,8 @@ struct Net {
     return g->inputs.back();
   }
   Value* node(const char* op, const std::vector<Value*>& in) {
-    Node* n = g->add_node(find_op("", op), op, in, {g->add_value(op, {})});
+    // Called like the variable that holds the caller's mode.
+    Node* n = g->add_node(find_op("", op), "floats", in, {g->add_value("floats", {})});
     infer(*g, *n);
     g->outputs.push_back(n->outputs[0]);
     return n->outputs[0];
