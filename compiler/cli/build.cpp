@@ -39,6 +39,14 @@ std::vector<std::string> host_compiler() {
   throw ToolchainError("no C++ compiler: set CXX, or install g++");
 }
 
+// Whether the compiler knows these flags: others than g++ end at them, or warn.
+bool takes(std::vector<std::string> compiler, const std::vector<std::string>& flags) {
+  if (flags.empty()) return true;
+  compiler.insert(compiler.end(), flags.begin(), flags.end());
+  compiler.insert(compiler.end(), {"-Werror", "-fsyntax-only", "-x", "c++", "/dev/null"});
+  return run_process(compiler, true).code == 0;
+}
+
 bool is_same_architecture(const Target& t) {
 #if defined(__aarch64__)
   return t.aarch64 || std::string(t.isa) == "scalar";
@@ -191,6 +199,8 @@ Toolchain toolchain_for(const Target& target, bool execute) {
   for (const char* f : {"-std=c++17", "-O2", "-fno-math-errno", "-fno-trapping-math", "-fno-tree-vectorize"})
     tc.compile.push_back(f);
   for (const std::string& f : words(target.cxx_flags)) tc.compile.push_back(f);
+  const std::vector<std::string> gcc = words(target.gcc_flags);
+  if (takes(tc.compile, gcc)) tc.compile.insert(tc.compile.end(), gcc.begin(), gcc.end());
   return tc;
 }
 

@@ -19,18 +19,19 @@ int tile_neon(int vectors) {
 const std::vector<Target>& targets_aarch64() {
   // -fno-schedule-insns: g++ 12's scheduler before register allocation makes the tiles spill; on cores in
   // order everything else gains more by it, and their tiles are written in order.
+  static const char* const kOrder = "-fno-schedule-insns";
   static const std::vector<Target> rows = {
-      {"cortex-a53", "Arm Cortex-A53, in order", "neon", 4, 32, true, "-mcpu=cortex-a53",
+      {"cortex-a53", "Arm Cortex-A53, in order", "neon", 4, 32, true, "-mcpu=cortex-a53", "",
        "Raspberry Pi 3, i.MX 8M", 4},
-      {"cortex-a55", "Arm Cortex-A55, in order, dot product", "neon", 4, 32, true, "-mcpu=cortex-a55",
+      {"cortex-a55", "Arm Cortex-A55, in order, dot product", "neon", 4, 32, true, "-mcpu=cortex-a55", "",
        "i.MX 93, RK3588 (small cores)", 4, true},
-      {"cortex-a72", "Arm Cortex-A72, out of order", "neon", 4, 32, true,
-       "-mcpu=cortex-a72 -fno-schedule-insns", "Raspberry Pi 4", 4},
-      {"cortex-a76", "Arm Cortex-A76, out of order, dot product", "neon", 4, 32, true,
-       "-mcpu=cortex-a76 -fno-schedule-insns", "Raspberry Pi 5, RK3588 (big cores)", 4, true},
-      {"cortex-a78ae", "Arm Cortex-A78AE", "neon", 4, 32, true, "-mcpu=cortex-a78ae -fno-schedule-insns",
-       "Jetson Orin", 4, true},
-      {"aarch64", "any ARMv8-A", "neon", 4, 32, true, "-fno-schedule-insns", "all of the above", 4},
+      {"cortex-a72", "Arm Cortex-A72, out of order", "neon", 4, 32, true, "-mcpu=cortex-a72", kOrder,
+       "Raspberry Pi 4", 4},
+      {"cortex-a76", "Arm Cortex-A76, out of order, dot product", "neon", 4, 32, true, "-mcpu=cortex-a76",
+       kOrder, "Raspberry Pi 5, RK3588 (big cores)", 4, true},
+      {"cortex-a78ae", "Arm Cortex-A78AE", "neon", 4, 32, true, "-mcpu=cortex-a78ae", kOrder, "Jetson Orin",
+       4, true},
+      {"aarch64", "any ARMv8-A", "neon", 4, 32, true, "", kOrder, "all of the above", 4},
   };
   return rows;
 }

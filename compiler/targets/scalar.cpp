@@ -11,7 +11,7 @@ int tile_x86(int vectors, int registers);
 
 const std::vector<Target>& targets_scalar() {
   static const std::vector<Target> rows = {
-      {"scalar", "any processor, plain C++17", "scalar", 1, 16, false, "", "whatever has a compiler", 4},
+      {"scalar", "any processor, plain C++17", "scalar", 1, 16, false, "", "", "whatever has a compiler", 4},
   };
   return rows;
 }

@@ -14,6 +14,7 @@ struct Target {
   int registers;          // vector registers
   bool aarch64;           // else the machine that sinter runs on (x86-64) or anything (scalar)
   const char* cxx_flags;  // what NAME.cmake and `sinter run` add for this target beside -std=c++17 -O2
+  const char* gcc_flags;  // ... where the compiler is g++: how it orders instructions and allocates registers
   const char* boards;     // examples, for the docs
   // The register tile of the multiply-accumulate kernels: pixels held at once beside `vectors` output
   // vectors.

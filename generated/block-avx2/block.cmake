@@ -4,5 +4,5 @@ file(GLOB block_sources ${CMAKE_CURRENT_LIST_DIR}/block.cpp ${CMAKE_CURRENT_LIST
 add_library(block STATIC ${block_sources})
 target_include_directories(block PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_compile_features(block PUBLIC cxx_std_17)
-target_compile_options(block PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O2;-fno-math-errno;-fno-trapping-math> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-tree-vectorize;-march=x86-64-v3>)
+target_compile_options(block PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O2;-fno-math-errno;-fno-trapping-math> $<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-march=x86-64-v3> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-tree-vectorize>)
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/block_weights.S PROPERTIES OBJECT_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/block.weights)

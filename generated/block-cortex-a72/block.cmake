@@ -4,5 +4,5 @@ file(GLOB block_sources ${CMAKE_CURRENT_LIST_DIR}/block.cpp ${CMAKE_CURRENT_LIST
 add_library(block STATIC ${block_sources})
 target_include_directories(block PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_compile_features(block PUBLIC cxx_std_17)
-target_compile_options(block PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O2;-fno-math-errno;-fno-trapping-math> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-tree-vectorize;-mcpu=cortex-a72;-fno-schedule-insns>)
+target_compile_options(block PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O2;-fno-math-errno;-fno-trapping-math> $<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-mcpu=cortex-a72> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-tree-vectorize;-fno-schedule-insns>)
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/block_weights.S PROPERTIES OBJECT_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/block.weights)

@@ -4,5 +4,5 @@ file(GLOB digits_sources ${CMAKE_CURRENT_LIST_DIR}/digits.cpp ${CMAKE_CURRENT_LI
 add_library(digits STATIC ${digits_sources})
 target_include_directories(digits PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_compile_features(digits PUBLIC cxx_std_17)
-target_compile_options(digits PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O2;-fno-math-errno;-fno-trapping-math> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-tree-vectorize;-march=x86-64-v3>)
+target_compile_options(digits PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O2;-fno-math-errno;-fno-trapping-math> $<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-march=x86-64-v3> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-tree-vectorize>)
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/digits_weights.S PROPERTIES OBJECT_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/digits.weights)

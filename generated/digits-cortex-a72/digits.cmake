@@ -4,5 +4,5 @@ file(GLOB digits_sources ${CMAKE_CURRENT_LIST_DIR}/digits.cpp ${CMAKE_CURRENT_LI
 add_library(digits STATIC ${digits_sources})
 target_include_directories(digits PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_compile_features(digits PUBLIC cxx_std_17)
-target_compile_options(digits PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O2;-fno-math-errno;-fno-trapping-math> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-tree-vectorize;-mcpu=cortex-a72;-fno-schedule-insns>)
+target_compile_options(digits PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O2;-fno-math-errno;-fno-trapping-math> $<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-mcpu=cortex-a72> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-tree-vectorize;-fno-schedule-insns>)
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/digits_weights.S PROPERTIES OBJECT_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/digits.weights)

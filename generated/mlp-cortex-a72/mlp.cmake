@@ -4,5 +4,5 @@ file(GLOB mlp_sources ${CMAKE_CURRENT_LIST_DIR}/mlp.cpp ${CMAKE_CURRENT_LIST_DIR
 add_library(mlp STATIC ${mlp_sources})
 target_include_directories(mlp PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_compile_features(mlp PUBLIC cxx_std_17)
-target_compile_options(mlp PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O2;-fno-math-errno;-fno-trapping-math> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-tree-vectorize;-mcpu=cortex-a72;-fno-schedule-insns>)
+target_compile_options(mlp PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O2;-fno-math-errno;-fno-trapping-math> $<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-mcpu=cortex-a72> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-tree-vectorize;-fno-schedule-insns>)
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/mlp_weights.S PROPERTIES OBJECT_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/mlp.weights)

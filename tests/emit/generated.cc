@@ -169,6 +169,7 @@ Compiler compiler_for(const Target& t, const BuildOptions& o) {
     c.nm = "nm";
   }
   if (has_tool("ccache")) c.command = "ccache " + c.command;
+  if (!o.clang) flags += std::string(" ") + t.gcc_flags;
   c.command += " -std=c++17 -I. " + o.flags + " " + flags + " -fno-math-errno -fno-trapping-math";
   if (o.sanitize)
     c.command += " -fsanitize=address,undefined -fno-sanitize-recover=all";

@@ -88,6 +88,14 @@ std::unique_ptr<Graph> layers() {
   const Arg weights = constant(random_constant(DType::kF32, {256, 384}));
   s.add("MatMul", {floats({Dim(128), Dim(256)}), weights});
   s.add("MatMul", {floats({Dim(64), Dim(256)}), weights})->attributes.set("strassen", int64_t{1});
+  // Beside an epilogue that needs many registers, too.
+  s.add("MatMul", {floats({Dim(49), Dim(512)}), constant(random_constant(DType::kF32, {512, 2048}))})
+      ->attributes.set("strassen", int64_t{1});
+  const auto input = [](int i) { return Expr::input(i, DType::kF32); };
+  s.epilogue(
+      Expr::call("relu", {Expr::call("add", {Expr::call("add", {Expr::accumulator(DType::kF32), input(0)}),
+                                             input(1)})}),
+      {floats({Dim(2048)}), floats({Dim(49), Dim(2048)})});
   return s.graph().clone();
 }
 
