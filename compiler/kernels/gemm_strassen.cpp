@@ -84,7 +84,8 @@ class Writer {
   // and the sums of that one's quarters; then for each panel the seven products of the second.
   void twice() {
     const StrassenChoice& c = choice_;
-    const int64_t pieces = std::min(tiles_.count, std::max<int64_t>(c.pieces, w_.threads)),
+    // As many for each thread.
+    const int64_t pieces = std::min(tiles_.count, round_up(c.pieces, w_.threads)),
                   rows = tiles_.most_rows(pieces), k = p_.k;
     const LayerWriter::Turns turns = w_.open_parts(std::to_string(pieces));
     const std::string first = w_.scratch_of_part("s", "float", rows * k),

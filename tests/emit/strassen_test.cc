@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "emit/layer.h"
 #include "emit/row_products.h"
 #include "passes/passes.h"
@@ -82,6 +84,25 @@ TEST(Strassen, CortexA76) { run("cortex-a76"); }
 TEST(Strassen, Sanitizers) { run("host", {.sanitize = true}); }
 TEST(Strassen, Clang) { run("host", {.clang = true}); }
 TEST(Strassen, Threads) { run("host", {.threads = 3}); }
+
+// Pieces of two levels are what threads take: with three for two threads one would wait for the other.
+TEST(Strassen, AsManyPiecesForEachThread) {
+  RowProductCase c = kTwice[2];
+  for (const int64_t bytes : {60000, 80000, 120000, 200000})
+    for (const int threads : {2, 3, 4}) {
+      c.bytes = bytes;
+      Sheet s;
+      Node* n = add(s, c, 1);
+      n->attributes.set("strassen", kTunedStrassenTwice);
+      WeightStore store;
+      LayerWriter w(*n, target("avx512"), store, "f", threads);
+      find_kernel(*n, target("avx512"))->emit(w);
+      const std::string body = w.finish("gemm_strassen").body;
+      std::smatch m;
+      ASSERT_TRUE(std::regex_search(body, m, std::regex("run_parts\\(pool, \\d+, (\\d+),"))) << body;
+      EXPECT_EQ(std::stoi(m[1]) % threads, 0) << m[1] << " pieces for " << threads << " threads";
+    }
+}
 
 // Its error is some times that of the plain sum, and below what a layer may have.
 TEST(Strassen, ErrorIsSmall) {
