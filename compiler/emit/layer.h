@@ -154,15 +154,15 @@ struct Kernel {
   const char* what;  // one line for docs
   bool (*accepts)(const Node&, const Target&);
   void (*emit)(LayerWriter&);
-  // Whether it writes pixels `pitch` channels apart where the node has that attribute (plan/in_place.cpp).
-  bool pitched = false;
-  // Whether it computes a range of rows where the node is in a strip (LayerWriter::strip).
-  bool sliced = false;
-  // Whether it reads its picture in parts where the node has that attribute (picture_parts of ops/window.h).
-  bool reads_parts = false;
-  // Whether it reads pixels of its inputs as far apart as pixel_pitch says.
-  bool reads_apart = false;
+  // What it can do beyond computing whole tensors whose pixels lie side by side.
+  struct Abilities {
+    bool writes_apart = false;  // pixels `pitch` channels apart, where the node says so (plan/in_place.cpp)
+    bool rows = false;          // computes a range of them where the node is in a strip (LayerWriter::strip)
+    bool reads_parts = false;   // its picture in parts where the node has some (picture_parts, ops/window.h)
+    bool reads_apart = false;   // pixels of its inputs as far apart as pixel_pitch says
+  } can = {};
 };
+
 // Bytes from one part's memory to the next one's: whole lines of the cache, and 8 KB that none uses, because
 // processors fetch so much ahead of what a thread reads, which would take lines from the thread that writes
 // there.

@@ -458,7 +458,9 @@ void emit(LayerWriter& w) { Writer(w).emit(); }
 const std::vector<Kernel>& kernels_conv() {
   static const std::vector<Kernel> table = {{"conv_direct",
                                              "direct convolution on channels-last floats, by register tiles",
-                                             accepts, emit, true, true, false, true}};
+                                             accepts,
+                                             emit,
+                                             {.writes_apart = true, .rows = true, .reads_apart = true}}};
   return table;
 }
 

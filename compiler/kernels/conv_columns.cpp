@@ -190,8 +190,11 @@ double columns_share(const Node& n, const Target& t) {
 
 const std::vector<Kernel>& kernels_conv_columns() {
   static const std::vector<Kernel> table = {
-      {"conv_columns", "convolution to few channels: input columns by all taps of a kernel row at once",
-       accepts, emit, true, true}};
+      {"conv_columns",
+       "convolution to few channels: input columns by all taps of a kernel row at once",
+       accepts,
+       emit,
+       {.writes_apart = true, .rows = true}}};
   return table;
 }
 

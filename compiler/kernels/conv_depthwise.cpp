@@ -253,8 +253,11 @@ void emit(LayerWriter& w) { Writer(w).emit(); }
 
 const std::vector<Kernel>& kernels_conv_depthwise() {
   static const std::vector<Kernel> table = {
-      {"conv_depthwise", "depthwise convolution on channels-last floats, vectors over channels", accepts,
-       emit, true, true, false, true}};
+      {"conv_depthwise",
+       "depthwise convolution on channels-last floats, vectors over channels",
+       accepts,
+       emit,
+       {.writes_apart = true, .rows = true, .reads_apart = true}}};
   return table;
 }
 

@@ -152,8 +152,11 @@ void emit(LayerWriter& w) { Writer(w).emit(); }
 
 const std::vector<Kernel>& kernels_conv_planes() {
   static const std::vector<Kernel> table = {
-      {"conv_planes", "convolution of a picture's planes, whose taps are gathered a row at a time", accepts,
-       emit, true, true}};
+      {"conv_planes",
+       "convolution of a picture's planes, whose taps are gathered a row at a time",
+       accepts,
+       emit,
+       {.writes_apart = true, .rows = true}}};
   return table;
 }
 

@@ -333,12 +333,15 @@ void emit_split(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_copy() {
   static const std::vector<Kernel> table = {
-      {"copy_rows", "Transpose of a picture's channels from planes to last or back, by rows", accepts_rows,
-       emit_rows, false, true},
+      {"copy_rows",
+       "Transpose of a picture's channels from planes to last or back, by rows",
+       accepts_rows,
+       emit_rows,
+       {.rows = true}},
       {"copy_strided", "Transpose, Slice, Expand, Split, Gather of one index: one copy by strides",
        accepts_strided, emit_strided},
-      {"copy", "Identity, Dropout", accepts_same, emit_same, true, false, false, true},
-      {"copy_concat", "Concat: one copy an input", accepts_concat, emit_concat, false, false, false, true},
+      {"copy", "Identity, Dropout", accepts_same, emit_same, {.writes_apart = true, .reads_apart = true}},
+      {"copy_concat", "Concat: one copy an input", accepts_concat, emit_concat, {.reads_apart = true}},
       {"copy_tile", "Tile: a copy that repeats", accepts_tile, emit_tile},
       {"copy_blocks", "DepthToSpace, SpaceToDepth: one copy over six axes", accepts_blocks, emit_blocks},
       {"copy_slice", "Slice by bounds from data", accepts_slice, emit_slice},

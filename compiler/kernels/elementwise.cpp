@@ -46,7 +46,9 @@ void emit(LayerWriter& w) {
 const std::vector<Kernel>& kernels_elementwise() {
   static const std::vector<Kernel> table = {{"elementwise",
                                              "a loop nest over the output with a scalar expression inside",
-                                             accepts, emit, false, false, false, true}};
+                                             accepts,
+                                             emit,
+                                             {.reads_apart = true}}};
   return table;
 }
 

@@ -516,7 +516,9 @@ const std::vector<Kernel>& kernels_gemm_amx() {
   static const std::vector<Kernel> table = {
       {"gemm_amx",
        "products with constant weights and convolutions on AMX's tile matrices, in three parts a float",
-       accepts, emit, true, false, false, true}};
+       accepts,
+       emit,
+       {.writes_apart = true, .reads_apart = true}}};
   return table;
 }
 

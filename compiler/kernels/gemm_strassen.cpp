@@ -361,8 +361,11 @@ void emit(LayerWriter& w) { Writer(w, *choose_strassen(w.node, w.target)).emit()
 
 const std::vector<Kernel>& kernels_gemm_strassen() {
   static const std::vector<Kernel> table = {
-      {"gemm_strassen", "products with constant weights by Strassen's seven products of quarters", accepts,
-       emit, true}};
+      {"gemm_strassen",
+       "products with constant weights by Strassen's seven products of quarters",
+       accepts,
+       emit,
+       {.writes_apart = true}}};
   return table;
 }
 

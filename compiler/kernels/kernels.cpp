@@ -21,7 +21,7 @@ const std::vector<const Kernel*>& all_kernels() {
 
 const Kernel* find_kernel(const Node& node, const Target& target) {
   for (const Kernel* k : all_kernels())
-    if (k->accepts(node, target) && (k->reads_apart || !reads_apart(node))) return k;
+    if (k->accepts(node, target) && (k->can.reads_apart || !reads_apart(node))) return k;
   return nullptr;
 }
 

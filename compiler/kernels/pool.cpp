@@ -495,8 +495,11 @@ void emit_plain(LayerWriter& w) {
 const std::vector<Kernel>& kernels_pool() {
   static const std::vector<Kernel> table = {
       {"pool_global", "global pools, as reductions", accepts_global, emit_global},
-      {"pool", "pools on channels-last floats, vectors over channels", accepts_vectors, emit_vectors, true,
-       true, false, true},
+      {"pool",
+       "pools on channels-last floats, vectors over channels",
+       accepts_vectors,
+       emit_vectors,
+       {.writes_apart = true, .rows = true, .reads_apart = true}},
       {"pool_rows", "maximum and average pools on floats with the channels outside, a row at a time",
        accepts_rows, emit_rows},
       {"pool_plain", "pools of any type, layout and with indices as plain loops", accepts_plain, emit_plain},

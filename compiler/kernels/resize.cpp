@@ -373,8 +373,11 @@ void emit(LayerWriter& w) { Writer(w).emit(); }
 }  // namespace
 
 const std::vector<Kernel>& kernels_resize() {
-  static const std::vector<Kernel> table = {
-      {"resize", "Resize by a table of taps for each resized axis", accepts, emit, true, false, false, true}};
+  static const std::vector<Kernel> table = {{"resize",
+                                             "Resize by a table of taps for each resized axis",
+                                             accepts,
+                                             emit,
+                                             {.writes_apart = true, .reads_apart = true}}};
   return table;
 }
 

@@ -31,7 +31,7 @@ bool is_written_apart(const Graph& g, const Value* v, const Target& target) {
   if (n->outputs.size() != 1 || !writes_pixels(*n)) return false;
   if (!v->type.shape.back().is_static()) return false;
   const Kernel* k = find_kernel(*n, target);
-  return k && k->pitched;
+  return k && k->can.writes_apart;
 }
 
 // ... for its one user.
@@ -131,7 +131,7 @@ void read_parts(Graph& g, const Target& target) {
     const std::vector<int64_t> times = parts_to_read(g, *n, target);
     if (times.empty()) continue;
     const Kernel* k = find_kernel(*n, target);
-    if (k && k->reads_parts) n->attributes.set("part_times", times);
+    if (k && k->can.reads_parts) n->attributes.set("part_times", times);
   }
 }
 
@@ -167,7 +167,7 @@ bool can_read_apart(const Graph& g, const Node& n, const Value* v, const Target&
   if (is_view(n) || is_stacked_concat(n) || !n.bodies.empty() || n.attributes.has("planar")) return false;
   if (takes_channels(n)) return can_be_shown(g, n, target);
   const Kernel* k = find_kernel(n, target);
-  if (!k || !k->reads_apart) return false;
+  if (!k || !k->can.reads_apart) return false;
   for (size_t i = 1; i < n.anchor_inputs; ++i)
     if (n.inputs[i] == v && is_op(n, "Conv")) return false;
   // Its runs would be of a tap each.
