@@ -9,233 +9,31 @@
 // the cache beside V. Then all tiles are one group, and the positions are outermost: a position's inputs stay
 // in the first-level cache while all its weights pass once; S holds all channels.
 //
-// Which tile, and whether Winograd at all, is decided a layer at a time: by the modelled cycles
-// (multiply-adds, transforms, weights that stream in again for each group), and by the error that the layer's
-// own weights make on random inputs, which must stay below kMaxError. The pass allow_winograd marks the
-// layers that may be rearranged so (not with --exact).
+// Which tile, and whether Winograd at all, is decided a layer at a time (kernels/winograd_choice.h). The pass
+// allow_winograd marks the layers that may be rearranged so (not with --exact).
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "emit/epilogue.h"
-#include "kernels/amx.h"
-#include "kernels/conv_columns.h"
 #include "kernels/panel_weights.h"
-#include "kernels/winograd.h"
+#include "kernels/winograd_choice.h"
 #include "ops/op.h"
-#include "ops/window.h"
-#include "targets/machine.h"
 
 namespace sinter {
 namespace {
 
-// Of the layer's largest output. Six positions make 1e-6 to 3e-6, eight 3e-6 to 1e-5: they must be worth
-// that.
-constexpr double kMaxError = 3e-6;
-constexpr double kWorth = 1.06;  // times as fast as with six
-
-struct Layer {
-  int64_t in, out;
-  int tap_rows, tap_columns;
-  const float* weight;  // [out][in][tap_rows][tap_columns]
-  int64_t taps() const { return int64_t{tap_rows} * tap_columns; }
-};
-Layer layer_of(const Node& n) {
-  const Tensor& w = *n.inputs[1]->data;
-  const int rows = w.rank() == 4 ? static_cast<int>(w.dim(2)) : 1;
-  return {w.dim(1), w.dim(0), rows, static_cast<int>(w.shape().back()), w.as<float>()};
-}
-
-// The node's window with two axes: that along one is a picture of one row.
-Window plane_of(const Node& n) {
-  Window w = window_of(n);
-  if (w.rank() == 2) return w;
-  for (auto* of : {&w.kernel, &w.strides, &w.dilations}) of->insert(of->begin(), 1);
-  for (auto* of : {&w.pads_begin, &w.pads_end}) of->insert(of->begin(), Dim(0));
-  for (auto* of : {&w.in, &w.out}) of->insert(of->begin(), Dim(1));
-  return w;
-}
-
-// The work of one picture cut into tiles.
-struct Choice {
-  WinogradTile tile;
-  int64_t group = 0;          // tiles
-  bool by_positions = false;  // positions are outermost, all tiles one group
-  double cycles = 0, weight_bytes = 0;
-  double error = 0;  // of the largest output
-};
-
-int64_t likely(const Dim& d) { return d.is_static() ? d.value() : std::min<int64_t>(d.hi(), 64); }
-
-// How many tiles cover the picture.
-int64_t tiles_in(const Window& w, const WinogradTile& tile) {
-  return (round_up(likely(w.out[0]), tile.rows) / tile.rows) *
-         (round_up(likely(w.out[1]), tile.columns) / tile.columns);
-}
-
-int64_t pitch_of(const Layer& l, const Target& t) { return round_up(l.in, t.lanes); }
-
-// Tiles of a group: V and one panel's sums in most of the second-level cache and in what the arena allows,
-// the groups of equal size, whole register tiles or, where that is too much, a single smaller one; 0 where
-// too few sums would be in flight then.
-int64_t group_of(const Node& n, const Target& t, const WinogradTile& shape, int64_t tiles,
-                 const Panels& panels) {
-  constexpr int64_t kInFlight = 8;
-  const Layer l = layer_of(n);
-  const int64_t positions = shape.positions(), tile = t.tile(panels.vectors);
-  const int64_t each = positions * 4 * (pitch_of(l, t) + int64_t{panels.vectors} * t.lanes);
-  const int64_t spare = 2 * positions * 64;  // between planes
-  const int64_t allowed = (n.attributes.integer("winograd_bytes", INT64_MAX / 2) - spare) / each;
-  if (allowed < tile) return allowed * panels.vectors >= kInFlight ? allowed : 0;
-  const int64_t most =
-      std::min(std::max<int64_t>(machine_of(t).work_bytes() / each, tile), allowed / tile * tile);
-  const int64_t groups = (tiles + most - 1) / most;
-  return round_up((tiles + groups - 1) / groups, tile);
-}
-
-// Whether positions can be outermost: scratch for the inputs and sums of all tiles, and those of one position
-// in the first-level cache.
-bool fits_by_positions(const Node& n, const Target& t, const WinogradTile& shape) {
-  const Layer l = layer_of(n);
-  const Machine m = machine_of(t);
-  const Window w = plane_of(n);
-  if (!w.out[0].is_static() || !w.out[1].is_static()) return false;
-  const int64_t tiles = tiles_in(w, shape);
-  const int64_t in = 4 * tiles * pitch_of(l, t), out = 4 * tiles * round_up(l.out, t.lanes);
-  return in <= m.l1 && shape.positions() * out <= 2 * m.l2 &&
-         shape.positions() * (in + out + 128) <= n.attributes.integer("winograd_bytes", INT64_MAX);
-}
-
-// For each of some threads: groups are shared, each thread reading all weights; or positions and then tiles,
-// each reading what the others have written.
-Choice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool by_positions,
-                int threads = 1) {
-  const Layer l = layer_of(n);
-  const Machine machine = machine_of(t);
-  const int64_t all = tiles_in(plane_of(n), tile), share = (all + threads - 1) / threads,
-                tiles = by_positions ? all : share;
-  const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
-  Choice c{tile, by_positions ? tiles : group_of(n, t, tile, tiles, panels), by_positions};
-  if (c.group == 0) return {tile, 0, false, std::numeric_limits<double>::infinity()};
-  const double positions = static_cast<double>(tile.positions()) / (by_positions ? threads : 1);
-  const double in = std::ceil(static_cast<double>(l.in) / t.lanes),
-               out = std::ceil(static_cast<double>(l.out) / t.lanes);
-  const double groups = std::ceil(static_cast<double>(tiles) / static_cast<double>(c.group));
-  // A tile with few pixels has more loads beside its sums.
-  const double pixels = std::min<double>(static_cast<double>(tiles), t.tile(panels.vectors));
-  const double density = 1 + 0.3 * (1 / pixels + 1 / static_cast<double>(panels.vectors)) * 0.5;
-  const double sums =
-      positions * static_cast<double>(tiles) * static_cast<double>(l.in) * out * density / machine.fma;
-  const double weights = positions * static_cast<double>(l.in) * out * t.lanes * 4;
-  // Bytes of all inputs, of one panel's weights, and of all sums.
-  const double inputs = 4 * positions * static_cast<double>(tiles * pitch_of(l, t)),
-               panel = 4 * positions * static_cast<double>(l.in * panels.vectors * t.lanes),
-               outputs = 4 * positions * static_cast<double>(tiles) * out * t.lanes;
-  // Of its positions' inputs and its tiles' sums a thread has made its share itself.
-  const double exchanged =
-      (inputs + 4 * static_cast<double>(tile.positions() * share) * out * t.lanes) * (threads - 1) / threads;
-  const auto l2 = static_cast<double>(machine.l2);
-  double stream = threads > 1 && n.attributes.has("weights_stay") ? weights * groups / machine.again_bytes
-                                                                  : stream_cycles(machine, weights, groups);
-  if (by_positions)
-    stream += 2 * outputs / (inputs + outputs > l2 ? machine.again_bytes : machine.l2_bytes) +
-              exchanged / machine.other_core_bytes();
-  else if (inputs / groups + panel > l2)
-    stream += inputs * static_cast<double>(panel_count(panels)) / machine.again_bytes;
-  // Loads, stores and arithmetic of the two transforms; that of eight positions is twice as much each.
-  const auto arithmetic = [](int64_t n) { return n == 8 ? 3.8 : n == 1 ? 0.0 : 2.0; };
-  const double transform =
-      (4 + arithmetic(tile.height()) + arithmetic(tile.width())) * static_cast<double>(tile.positions());
-  const double transforms = static_cast<double>(share) * (in + out * 0.9) * transform / machine.ops;
-  c.weight_bytes = weights;
-  c.cycles = beside_stream(sums, stream) + transforms;
-  return c;
-}
-
-double direct_cycles(const Node& n, const Target& t) {
-  const Layer l = layer_of(n);
-  const Machine machine = machine_of(t);
-  const Window w = plane_of(n);
-  const double pixels = static_cast<double>(likely(w.out[0]) * likely(w.out[1]));
-  const double out = std::ceil(static_cast<double>(l.out) / t.lanes);
-  const double taps = static_cast<double>(l.taps()) * columns_share(n, t);
-  const double sums = taps * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
-  const double weights = taps * static_cast<double>(l.in) * out * t.lanes * 4;
-  return beside_stream(sums, stream_cycles(machine, weights, 1));
-}
-
-// The tiles that the attribute `winograd` allows (it is the most outputs along an axis), squares and those
-// with eight positions along one axis and six along the other; of a line's, along it. The attribute
-// `winograd_tile` (plan/tuning.h) names a square or a line.
-std::vector<WinogradTile> tiles_of(const Node& n) {
-  const Layer l = layer_of(n);
-  const int64_t most = n.attributes.integer("winograd", 0), tuned = n.attributes.integer("winograd_tile", 0);
-  const bool down = l.tap_columns == 1, along = l.tap_rows == 1;
-  std::vector<WinogradTile> tiles;
-  const auto add = [&](int height, int width) {
-    const WinogradTile tile{height - l.tap_rows + 1, width - l.tap_columns + 1, l.tap_rows, l.tap_columns};
-    const int more = std::max(tile.rows, tile.columns),
-              less = down || along ? more : std::min(tile.rows, tile.columns);
-    if (less < 2 || more > most) return;
-    if (tuned == 0 || (less == more && tuned == more)) tiles.push_back(tile);
-  };
-  for (const int n : {8, 6, 4}) add(along ? 1 : n, down ? 1 : n);
-  if (down || along) return tiles;
-  add(6, 8);
-  add(8, 6);
-  return tiles;
-}
-
-// Tuning decides instead of the model; the limits hold. What gains little beside tile matrices is theirs
-// where up to four times as many weights would come from memory.
-std::optional<Choice> choose(const Node& n, const Target& t) {
-  constexpr double kTiles = 0.8;
-  std::vector<Choice> choices;
-  for (const WinogradTile& tile : tiles_of(n)) {
-    choices.push_back(modelled(n, t, tile, false));
-    if (fits_by_positions(n, t, tile)) choices.push_back(modelled(n, t, tile, true));
-  }
-  const auto cost = [](const Choice& c) {
-    return c.cycles * (std::max(c.tile.height(), c.tile.width()) == 8 ? kWorth : 1);
-  };
-  std::sort(choices.begin(), choices.end(),
-            [&](const Choice& a, const Choice& b) { return cost(a) < cost(b); });
-  const bool tuned = n.attributes.integer("winograd_tile", 0) != 0;
-  const double direct = tuned ? std::numeric_limits<double>::infinity() : direct_cycles(n, t),
-               tiles = tuned ? direct : amx_cycles(n, t);
-  const auto near = static_cast<double>(machine_of(t).l2);
-  for (Choice& c : choices) {
-    if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
-    c.error = winograd_error(n, c.tile);
-    if (c.error <= kMaxError) return c;
-  }
-  return std::nullopt;
-}
-
-// The choice for some threads: the same tile, so that the bits are the same, but groups where the threads
-// would read more of each other's positions than each gains by reading its own positions' weights only.
-Choice shared(const Node& n, const Target& t, Choice c, int threads) {
-  if (threads == 1 || !c.by_positions) return c;
-  const Choice groups = modelled(n, t, c.tile, false, threads),
-               positions = modelled(n, t, c.tile, true, threads);
-  if (groups.cycles > positions.cycles) return c;
-  c.by_positions = false;
-  c.group = groups.group;
-  return c;
-}
-
 bool accepts(const Node& n, const Target& t) {
   if (n.attributes.integer("winograd", 0) < 2 || !may_use_winograd(n)) return false;
-  return (!n.epilogue || has_vector_text(*n.epilogue)) && choose(n, t).has_value();
+  return (!n.epilogue || has_vector_text(*n.epilogue)) && choose_winograd(n, t).has_value();
 }
 
 class Writer {
  public:
-  Writer(LayerWriter& w, const Choice& choice)
+  Writer(LayerWriter& w, const WinogradChoice& choice)
       : w_(w),
         n_(w.node),
-        l_(layer_of(n_)),
-        window_(plane_of(n_)),
+        l_(winograd_layer(n_)),
+        window_(winograd_plane(n_)),
         choice_(choice),
         epilogue_(w, n_.outputs[0]->type.shape) {}
 
@@ -247,7 +45,7 @@ class Writer {
     tiles_x_ = ceildiv(window_.out[1], Dim(tile.columns));
     share_groups();
     panels_ = panels_of(w_.target, l_.out, choice_.group);
-    pitch_ = pitch_of(l_, w_.target);
+    pitch_ = winograd_pitch(l_, w_.target);
     // Planes are a line of the cache apart beyond their size, so that a tile's positions fall into different
     // sets.
     plane_ = choice_.group * pitch_ + 16;
@@ -300,7 +98,7 @@ class Writer {
   void share_groups() {
     by_groups_ = !choice_.by_positions;
     if (w_.threads == 1 || choice_.by_positions) return;
-    const int64_t tiles = likely(tiles_y_ * tiles_x_), share = (tiles + w_.threads - 1) / w_.threads;
+    const int64_t tiles = likely_extent(tiles_y_ * tiles_x_), share = (tiles + w_.threads - 1) / w_.threads;
     const Panels panels = panels_of(w_.target, l_.out, choice_.group);
     const int64_t count = panel_count(panels), most = (count + w_.threads - 1) / w_.threads;
     by_groups_ =
@@ -564,9 +362,9 @@ class Writer {
 
   LayerWriter& w_;
   const Node& n_;
-  Layer l_;
+  WinogradLayer l_;
   Window window_;
-  Choice choice_;
+  WinogradChoice choice_;
   Epilogue epilogue_;
   Panels panels_;
   Dim tiles_y_, tiles_x_;
@@ -579,16 +377,19 @@ class Writer {
 };
 
 void emit(LayerWriter& w) {
-  Writer(w, shared(w.node, w.target, *choose(w.node, w.target), w.threads)).emit();
+  Writer(w, share_winograd(w.node, w.target, *choose_winograd(w.node, w.target), w.threads)).emit();
 }
 
 }  // namespace
 
 const std::vector<Kernel>& kernels_conv_winograd() {
-  static const std::vector<Kernel> table = {{"conv_winograd",
-                                             "convolution of 3x3 to 6x6 taps, or 2 to 7 in a line, stride 1, "
-                                             "channels-last, by Winograd's filtering",
-                                             accepts, emit, true, false, true, true}};
+  static const std::vector<Kernel> table = {
+      {"conv_winograd",
+       "convolution of 3x3 to 6x6 taps, or 2 to 7 in a line, stride 1, "
+       "channels-last, by Winograd's filtering",
+       accepts,
+       emit,
+       {.writes_apart = true, .reads_parts = true, .reads_apart = true}}};
   return table;
 }
 

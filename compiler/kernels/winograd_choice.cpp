@@ -1,0 +1,198 @@
+// The model of cycles behind winograd_choice.h. For each tile that is allowed, groups of tiles or positions
+// outermost (kernels/conv_winograd.cpp); the cheapest whose error stays below kMaxError.
+#include "kernels/winograd_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/amx.h"
+#include "kernels/conv_columns.h"
+#include "kernels/tiles.h"
+#include "ops/op.h"
+#include "targets/machine.h"
+
+namespace sinter {
+
+WinogradLayer winograd_layer(const Node& n) {
+  const Tensor& w = *n.inputs[1]->data;
+  const int rows = w.rank() == 4 ? static_cast<int>(w.dim(2)) : 1;
+  return {w.dim(1), w.dim(0), rows, static_cast<int>(w.shape().back()), w.as<float>()};
+}
+
+Window winograd_plane(const Node& n) {
+  Window w = window_of(n);
+  if (w.rank() == 2) return w;
+  for (auto* of : {&w.kernel, &w.strides, &w.dilations}) of->insert(of->begin(), 1);
+  for (auto* of : {&w.pads_begin, &w.pads_end}) of->insert(of->begin(), Dim(0));
+  for (auto* of : {&w.in, &w.out}) of->insert(of->begin(), Dim(1));
+  return w;
+}
+
+int64_t winograd_pitch(const WinogradLayer& l, const Target& t) { return round_up(l.in, t.lanes); }
+
+int64_t likely_extent(const Dim& d) { return d.is_static() ? d.value() : std::min<int64_t>(d.hi(), 64); }
+
+namespace {
+
+// Of the layer's largest output. Six positions make 1e-6 to 3e-6, eight 3e-6 to 1e-5: they must be worth
+// that.
+constexpr double kMaxError = 3e-6;
+constexpr double kWorth = 1.06;  // times as fast as with six
+
+// How many tiles cover the picture.
+int64_t tiles_in(const Window& w, const WinogradTile& tile) {
+  return (round_up(likely_extent(w.out[0]), tile.rows) / tile.rows) *
+         (round_up(likely_extent(w.out[1]), tile.columns) / tile.columns);
+}
+
+// Tiles of a group: V and one panel's sums in most of the second-level cache and in what the arena allows,
+// the groups of equal size, whole register tiles or, where that is too much, a single smaller one; 0 where
+// too few sums would be in flight then.
+int64_t group_of(const Node& n, const Target& t, const WinogradTile& shape, int64_t tiles,
+                 const Panels& panels) {
+  constexpr int64_t kInFlight = 8;
+  const WinogradLayer l = winograd_layer(n);
+  const int64_t positions = shape.positions(), tile = t.tile(panels.vectors);
+  const int64_t each = positions * 4 * (winograd_pitch(l, t) + int64_t{panels.vectors} * t.lanes);
+  const int64_t spare = 2 * positions * 64;  // between planes
+  const int64_t allowed = (n.attributes.integer("winograd_bytes", INT64_MAX / 2) - spare) / each;
+  if (allowed < tile) return allowed * panels.vectors >= kInFlight ? allowed : 0;
+  const int64_t most =
+      std::min(std::max<int64_t>(machine_of(t).work_bytes() / each, tile), allowed / tile * tile);
+  const int64_t groups = (tiles + most - 1) / most;
+  return round_up((tiles + groups - 1) / groups, tile);
+}
+
+// Whether positions can be outermost: scratch for the inputs and sums of all tiles, and those of one position
+// in the first-level cache.
+bool fits_by_positions(const Node& n, const Target& t, const WinogradTile& shape) {
+  const WinogradLayer l = winograd_layer(n);
+  const Machine m = machine_of(t);
+  const Window w = winograd_plane(n);
+  if (!w.out[0].is_static() || !w.out[1].is_static()) return false;
+  const int64_t tiles = tiles_in(w, shape);
+  const int64_t in = 4 * tiles * winograd_pitch(l, t), out = 4 * tiles * round_up(l.out, t.lanes);
+  return in <= m.l1 && shape.positions() * out <= 2 * m.l2 &&
+         shape.positions() * (in + out + 128) <= n.attributes.integer("winograd_bytes", INT64_MAX);
+}
+
+// For each of some threads: groups are shared, each thread reading all weights; or positions and then tiles,
+// each reading what the others have written.
+WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool by_positions,
+                        int threads = 1) {
+  const WinogradLayer l = winograd_layer(n);
+  const Machine machine = machine_of(t);
+  const int64_t all = tiles_in(winograd_plane(n), tile), share = (all + threads - 1) / threads,
+                tiles = by_positions ? all : share;
+  const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
+  WinogradChoice c{tile, by_positions ? tiles : group_of(n, t, tile, tiles, panels), by_positions};
+  if (c.group == 0) return {tile, 0, false, std::numeric_limits<double>::infinity()};
+  const double positions = static_cast<double>(tile.positions()) / (by_positions ? threads : 1);
+  const double in = std::ceil(static_cast<double>(l.in) / t.lanes),
+               out = std::ceil(static_cast<double>(l.out) / t.lanes);
+  const double groups = std::ceil(static_cast<double>(tiles) / static_cast<double>(c.group));
+  // A tile with few pixels has more loads beside its sums.
+  const double pixels = std::min<double>(static_cast<double>(tiles), t.tile(panels.vectors));
+  const double density = 1 + 0.3 * (1 / pixels + 1 / static_cast<double>(panels.vectors)) * 0.5;
+  const double sums =
+      positions * static_cast<double>(tiles) * static_cast<double>(l.in) * out * density / machine.fma;
+  const double weights = positions * static_cast<double>(l.in) * out * t.lanes * 4;
+  // Bytes of all inputs, of one panel's weights, and of all sums.
+  const double inputs = 4 * positions * static_cast<double>(tiles * winograd_pitch(l, t)),
+               panel = 4 * positions * static_cast<double>(l.in * panels.vectors * t.lanes),
+               outputs = 4 * positions * static_cast<double>(tiles) * out * t.lanes;
+  // Of its positions' inputs and its tiles' sums a thread has made its share itself.
+  const double exchanged =
+      (inputs + 4 * static_cast<double>(tile.positions() * share) * out * t.lanes) * (threads - 1) / threads;
+  const auto l2 = static_cast<double>(machine.l2);
+  double stream = threads > 1 && n.attributes.has("weights_stay") ? weights * groups / machine.again_bytes
+                                                                  : stream_cycles(machine, weights, groups);
+  if (by_positions)
+    stream += 2 * outputs / (inputs + outputs > l2 ? machine.again_bytes : machine.l2_bytes) +
+              exchanged / machine.other_core_bytes();
+  else if (inputs / groups + panel > l2)
+    stream += inputs * static_cast<double>(panel_count(panels)) / machine.again_bytes;
+  // Loads, stores and arithmetic of the two transforms; that of eight positions is twice as much each.
+  const auto arithmetic = [](int64_t n) { return n == 8 ? 3.8 : n == 1 ? 0.0 : 2.0; };
+  const double transform =
+      (4 + arithmetic(tile.height()) + arithmetic(tile.width())) * static_cast<double>(tile.positions());
+  const double transforms = static_cast<double>(share) * (in + out * 0.9) * transform / machine.ops;
+  c.weight_bytes = weights;
+  c.cycles = beside_stream(sums, stream) + transforms;
+  return c;
+}
+
+double direct_cycles(const Node& n, const Target& t) {
+  const WinogradLayer l = winograd_layer(n);
+  const Machine machine = machine_of(t);
+  const Window w = winograd_plane(n);
+  const double pixels = static_cast<double>(likely_extent(w.out[0]) * likely_extent(w.out[1]));
+  const double out = std::ceil(static_cast<double>(l.out) / t.lanes);
+  const double taps = static_cast<double>(l.taps()) * columns_share(n, t);
+  const double sums = taps * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
+  const double weights = taps * static_cast<double>(l.in) * out * t.lanes * 4;
+  return beside_stream(sums, stream_cycles(machine, weights, 1));
+}
+
+// The tiles that the attribute `winograd` allows (it is the most outputs along an axis), squares and those
+// with eight positions along one axis and six along the other; of a line's, along it. The attribute
+// `winograd_tile` (plan/tuning.h) names a square or a line.
+std::vector<WinogradTile> tiles_of(const Node& n) {
+  const WinogradLayer l = winograd_layer(n);
+  const int64_t most = n.attributes.integer("winograd", 0), tuned = n.attributes.integer("winograd_tile", 0);
+  const bool down = l.tap_columns == 1, along = l.tap_rows == 1;
+  std::vector<WinogradTile> tiles;
+  const auto add = [&](int height, int width) {
+    const WinogradTile tile{height - l.tap_rows + 1, width - l.tap_columns + 1, l.tap_rows, l.tap_columns};
+    const int more = std::max(tile.rows, tile.columns),
+              less = down || along ? more : std::min(tile.rows, tile.columns);
+    if (less < 2 || more > most) return;
+    if (tuned == 0 || (less == more && tuned == more)) tiles.push_back(tile);
+  };
+  for (const int n : {8, 6, 4}) add(along ? 1 : n, down ? 1 : n);
+  if (down || along) return tiles;
+  add(6, 8);
+  add(8, 6);
+  return tiles;
+}
+
+}  // namespace
+
+// What gains little beside tile matrices is theirs where up to four times as many weights would come from
+// memory.
+std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
+  constexpr double kTiles = 0.8;
+  std::vector<WinogradChoice> choices;
+  for (const WinogradTile& tile : tiles_of(n)) {
+    choices.push_back(modelled(n, t, tile, false));
+    if (fits_by_positions(n, t, tile)) choices.push_back(modelled(n, t, tile, true));
+  }
+  const auto cost = [](const WinogradChoice& c) {
+    return c.cycles * (std::max(c.tile.height(), c.tile.width()) == 8 ? kWorth : 1);
+  };
+  std::sort(choices.begin(), choices.end(),
+            [&](const WinogradChoice& a, const WinogradChoice& b) { return cost(a) < cost(b); });
+  const bool tuned = n.attributes.integer("winograd_tile", 0) != 0;
+  const double direct = tuned ? std::numeric_limits<double>::infinity() : direct_cycles(n, t),
+               tiles = tuned ? direct : amx_cycles(n, t);
+  const auto near = static_cast<double>(machine_of(t).l2);
+  for (WinogradChoice& c : choices) {
+    if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
+    c.error = winograd_error(n, c.tile);
+    if (c.error <= kMaxError) return c;
+  }
+  return std::nullopt;
+}
+
+WinogradChoice share_winograd(const Node& n, const Target& t, WinogradChoice c, int threads) {
+  if (threads == 1 || !c.by_positions) return c;
+  const WinogradChoice groups = modelled(n, t, c.tile, false, threads),
+                       positions = modelled(n, t, c.tile, true, threads);
+  if (groups.cycles > positions.cycles) return c;
+  c.by_positions = false;
+  c.group = groups.group;
+  return c;
+}
+
+}  // namespace sinter

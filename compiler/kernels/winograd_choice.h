@@ -1,0 +1,44 @@
+// The choice of Winograd's tile for a layer, or of none: by the modelled cycles (multiply-adds, transforms,
+// weights that stream in again for each group), and by the error that the layer's own weights make on random
+// inputs (kernels/winograd.h), which must stay below a limit (docs/decisions/0014-rounding-budget.md). Nodes
+// satisfy may_use_winograd (ops/window.h).
+#pragma once
+#include <optional>
+
+#include "kernels/winograd.h"
+#include "ops/window.h"
+#include "targets/target.h"
+
+namespace sinter {
+
+struct WinogradLayer {
+  int64_t in, out;
+  int tap_rows, tap_columns;
+  const float* weight;  // [out][in][tap_rows][tap_columns]
+  int64_t taps() const { return int64_t{tap_rows} * tap_columns; }
+};
+WinogradLayer winograd_layer(const Node&);
+// The node's window with two axes: that along one is a picture of one row.
+Window winograd_plane(const Node&);
+// Floats from one tile's transformed inputs at a position to the next one's: the channels, in whole vectors.
+int64_t winograd_pitch(const WinogradLayer&, const Target&);
+// An extent, or what stands for a free one in a model of cycles: its bound, 64 at most.
+int64_t likely_extent(const Dim&);
+
+// The work of one picture cut into tiles.
+struct WinogradChoice {
+  WinogradTile tile;
+  int64_t group = 0;          // tiles
+  bool by_positions = false;  // positions are outermost, all tiles one group
+  double cycles = 0, weight_bytes = 0;
+  double error = 0;  // of the largest output
+};
+
+// No value where the layer is faster otherwise, its errors too large, or it is not marked
+// (passes/allow_winograd.cpp). Tuning (plan/tuning.h) decides instead of the model; the limits hold.
+std::optional<WinogradChoice> choose_winograd(const Node&, const Target&);
+// The choice for some threads: the same tile, so that the bits are the same, but groups where the threads
+// would read more of each other's positions than each gains by reading its own positions' weights only.
+WinogradChoice share_winograd(const Node&, const Target&, WinogradChoice, int threads);
+
+}  // namespace sinter
