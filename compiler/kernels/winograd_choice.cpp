@@ -1,5 +1,6 @@
 // The model of cycles behind winograd_choice.h. For each tile that is allowed, groups of tiles or positions
-// outermost (kernels/conv_winograd.cpp); the cheapest whose error stays below kMaxError.
+// outermost (kernels/conv_winograd.cpp); the cheapest whose error is small, or the cheapest of all where it
+// is worth an error of up to kMaxError.
 #include "kernels/winograd_choice.h"
 
 #include <algorithm>
@@ -37,8 +38,8 @@ namespace {
 
 // Of the layer's largest output. Six positions make 1e-6 to 3e-6, eight 3e-6 to 1e-5: they must be worth
 // that.
-constexpr double kMaxError = 3e-6;
-constexpr double kWorth = 1.06;  // times as fast as with six
+constexpr double kUsualError = 3e-6, kMaxError = 1e-5;
+constexpr double kWorth = 1.06;  // times as fast as with six, or as what makes no more than the usual error
 
 // How many tiles cover the picture.
 int64_t tiles_in(const Window& w, const WinogradTile& tile) {
@@ -177,11 +178,17 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
   const double direct = tuned ? std::numeric_limits<double>::infinity() : direct_cycles(n, t),
                tiles = tuned ? direct : amx_cycles(n, t);
   const auto near = static_cast<double>(machine_of(t).l2);
+  const auto is_worth_more = [](const WinogradChoice* c, double cycles) {
+    return c && c->cycles * kWorth <= cycles;
+  };
+  const WinogradChoice* coarse = nullptr;  // the cheapest with more than the usual error
   for (WinogradChoice& c : choices) {
     if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
     c.error = winograd_error(n, c.tile);
-    if (c.error <= kMaxError) return c;
+    if (c.error <= kUsualError) return is_worth_more(coarse, c.cycles) ? *coarse : c;
+    if (c.error <= kMaxError && !coarse) coarse = &c;
   }
+  if (is_worth_more(coarse, std::min(direct, tiles))) return *coarse;
   return std::nullopt;
 }
 
