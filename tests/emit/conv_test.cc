@@ -5,7 +5,7 @@
 
 #include "emit/layer.h"
 #include "emit/sheet.h"
-#include "kernels/winograd.h"
+#include "kernels/winograd_choice.h"
 #include "plan/plan.h"
 
 namespace sinter {
@@ -321,6 +321,26 @@ TEST(Winograd, ErrorGrowsWithTheTile) {
   EXPECT_LT(e4, e46);
   EXPECT_LT(e46, e6);
   EXPECT_LT(e6, 1e-4);
+}
+
+// An error above the usual one is taken where the tile is faster for it, one of more than 1e-5 nowhere.
+TEST(Winograd, MoreErrorOnlyWhereFaster) {
+  Sheet s;
+  const auto choose = [&](int64_t size, int64_t in, int64_t most) {
+    Node* n = add_conv(s, Dim(1), {{size, size}, in, 64, 1, {3, 3}, pads({1, 1, 1, 1})}, false, 3);
+    n->attributes.set("winograd", most);
+    return choose_winograd(*n, target("avx512"));
+  };
+  const auto eight = choose(96, 64, 6), six = choose(96, 64, 4);
+  ASSERT_TRUE(eight && six);
+  EXPECT_EQ(eight->tile.positions(), 64);
+  EXPECT_GT(eight->error, 3e-6);
+  EXPECT_LE(eight->error, 1e-5);
+  EXPECT_LE(six->error, 3e-6);
+  EXPECT_LE(eight->cycles * 1.06, six->cycles);
+  const auto deep = choose(96, 1024, 6);  // F(6x6) errs by more
+  ASSERT_TRUE(deep);
+  EXPECT_LT(deep->tile.positions(), 64);
 }
 
 // Without the mark, or where it is another convolution, the direct kernel runs.
