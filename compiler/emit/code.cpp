@@ -393,4 +393,10 @@ std::vector<std::string> reserved_function_names() {
   return names;
 }
 
+const std::vector<std::string>& body_variables() {
+  static const std::vector<std::string> names = {"a",     "w",  "status", "iteration",
+                                                 "trips", "go", "holds",  "floats"};
+  return names;
+}
+
 }  // namespace sinter

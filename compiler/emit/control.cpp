@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "emit/calls.h"
+#include "emit/code.h"
 #include "ir/error.h"
 #include "ops/bodies.h"
 
@@ -41,9 +42,8 @@ class ControlText {
   void rename() {
     for (const auto& [layer, function] : functions_)
       names_.reserve(function), names_.reserve(layer->function);
-    for (const char* word :
-         {"a", "w", "status", "iteration", "trips", "go", "holds", "floats", "sinter", "std"})
-      names_.reserve(word);
+    for (const std::string& word : body_variables()) names_.reserve(word);
+    for (const char* word : {"sinter", "std"}) names_.reserve(word);
     for (const SymbolPtr& s : symbols()) names_.reserve(variable(*s));
     for (Parameter& p : layer_.parameters)
       if (p.kind != Kind::kSymbol && !is_base(p)) p.name = names_.unique(p.name);

@@ -10,7 +10,6 @@
 #include "kernels/amx.h"
 #include "kernels/conv_columns.h"
 #include "kernels/tiles.h"
-#include "ops/op.h"
 #include "targets/machine.h"
 
 namespace sinter {

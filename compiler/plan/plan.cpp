@@ -503,9 +503,7 @@ Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
   Planning p{target, store, {}, {}, threads, spend};
   for (const std::string& word : reserved_function_names()) p.names.reserve(word);
   for (const std::string& word : reserved) p.names.reserve(word);
-  // Variables of the functions of If, Loop and Scan.
-  for (const char* word : {"a", "w", "status", "iteration", "trips", "go", "holds", "floats"})
-    p.names.reserve(word);
+  for (const std::string& word : body_variables()) p.names.reserve(word);
   Plan plan = plan_graph(g, p);
   if (p.problems.empty()) check_counts(g, plan, p.problems);
   if (!p.problems.empty()) throw Refusal(std::move(p.problems));
