@@ -1,6 +1,6 @@
-// Winograd convolution: kernels of 3x3 to 6x6 and lines of 2 to 7 taps, stride 1, on channels-last floats,
-// F(MY x MX, RY x RX) with 4, 6 or 8 positions along each axis, 1 across a line (the transforms are in
-// runtime/sinter/winograd.h).
+// Winograd convolution: kernels of 3x3 to 6x6 and lines of 2 to 7 taps, stride 1 or 2, on channels-last
+// floats, F(MY x MX, RY x RX) with 4, 6 or 8 positions along each axis, 1 across a line, twice as many for a
+// stride of 2 (the transforms are in runtime/sinter/winograd.h).
 //
 // The picture's tiles are cut into groups whose transformed inputs (V) and sums (S) stay in the second-level
 // cache. For a group: all its inputs are transformed; then for each panel of output channels the sums at all
@@ -41,8 +41,8 @@ class Writer {
     const int lanes = w_.target.lanes;
     const WinogradTile& tile = choice_.tile;
     const Shape& out = n_.outputs[0]->type.shape;
-    tiles_y_ = ceildiv(window_.out[0], Dim(tile.rows));
-    tiles_x_ = ceildiv(window_.out[1], Dim(tile.columns));
+    tiles_y_ = ceildiv(window_.out[0], Dim(tile.down.outputs));
+    tiles_x_ = ceildiv(window_.out[1], Dim(tile.along.outputs));
     share_groups();
     panels_ = panels_of(w_.target, l_.out, choice_.group);
     pitch_ = winograd_pitch(l_, w_.target);
@@ -56,15 +56,15 @@ class Writer {
     w_.include("sinter/winograd.h");
     w_.include("sinter/dims.h");
     w_.flops(product(out) * Dim(2 * l_.taps() * l_.in));
-    w_.summary(
-        fmt::format("Conv {0}x{1} by Winograd F({2}x{3}, {0}x{1}), {4} -> {5} channels, {6} of {7} tiles, "
-                    "error {8:.1g} of the largest{9}{10}",
-                    l_.tap_rows, l_.tap_columns, tile.rows, tile.columns, l_.in, l_.out,
-                    choice_.by_positions ? "positions" : "groups", choice_.group, choice_.error,
-                    picture_text(), epilogue_.summary()));
+    w_.summary(fmt::format(
+        "Conv {0}x{1} by Winograd F({2}x{3}, {0}x{1}){11}, {4} -> {5} channels, {6} of {7} tiles, "
+        "error {8:.1g} of the largest{9}{10}",
+        l_.down.taps, l_.along.taps, tile.down.outputs, tile.along.outputs, l_.in, l_.out,
+        choice_.by_positions ? "positions" : "groups", choice_.group, choice_.error, picture_text(),
+        epilogue_.summary(), stride_text()));
     pack();
     const std::string channels = fmt::format("[{} channels]", l_.out),
-                      positions = fmt::format("[{} positions]", tile.positions());
+                      positions = fmt::format("[{} positions]", tile.matrices());
     weights_->store("w", fmt::format("{}[{}], in panels of {}",
                                      choice_.by_positions ? positions + channels : channels + positions,
                                      l_.in, panels_.vectors * lanes));
@@ -86,6 +86,10 @@ class Writer {
       text += fmt::format("{} {} channels{}", text.empty() ? ", reads" : " and", p.channels,
                           p.times > 1 ? fmt::format(" at {} times their size", p.times) : "");
     return text;
+  }
+  bool is_strided() const { return l_.down.stride * l_.along.stride > 1; }
+  std::string stride_text() const {
+    return is_strided() ? fmt::format(" of stride {}x{}", l_.down.stride, l_.along.stride) : "";
   }
   void find_parts() {
     for (const PicturePart& p : picture_parts(n_))
@@ -137,23 +141,30 @@ class Writer {
   }
 
   void pack() {
-    const int64_t positions = choice_.tile.positions();
-    std::vector<float> u(static_cast<size_t>(positions * l_.in * l_.out));
-    std::vector<double> one(static_cast<size_t>(positions));
-    const WinogradWeights weights(choice_.tile);
+    const WinogradTile& tile = choice_.tile;
+    const int64_t along = tile.along.matrices(), matrices = tile.matrices();
+    std::vector<float> u(static_cast<size_t>(matrices * l_.in * l_.out));
+    std::vector<double> one(static_cast<size_t>(tile.positions()));
+    const WinogradWeights weights(tile);
     for (int64_t o = 0; o < l_.out; ++o)
       for (int64_t c = 0; c < l_.in; ++c) {
         weights.transform(l_.weight + (o * l_.in + c) * l_.taps(), one.data());
-        for (int64_t k = 0; k < positions; ++k)
-          u[static_cast<size_t>((k * l_.in + c) * l_.out + o)] =
-              static_cast<float>(one[static_cast<size_t>(k)]);
+        for (int64_t m = 0; m < matrices; ++m)
+          u[static_cast<size_t>((m * l_.in + c) * l_.out + o)] =
+              static_cast<float>(one[static_cast<size_t>(m / along * tile.along.positions() + m % along)]);
       }
-    const int64_t together = choice_.by_positions ? 1 : positions;
+    const int64_t together = choice_.by_positions ? 1 : matrices;
     weights_.emplace(w_, panels_, together * l_.in);
-    for (int64_t first = 0; first < positions; first += together)
+    for (int64_t first = 0; first < matrices; first += together)
       weights_->add_group(l_.out, [&](int64_t k, int64_t o) {
         return u[static_cast<size_t>((first * l_.in + k) * l_.out + o)];
       });
+  }
+  // The number of position k's matrix of weights, as text.
+  std::string matrix() const {
+    return choice_.tile.matrices() == choice_.tile.positions()
+               ? "k"
+               : fmt::format("winograd_matrix<{}>(k)", shape());
   }
 
   void body() {
@@ -214,7 +225,8 @@ class Writer {
     w_.out.line(
         "winograd_input<{}{}>({}, {}, {}, {}, ty * {} - {}, tx * {} - {}, run, {} + t * {}{}, {}, {}{});",
         shape(), p.times == 1 ? "" : fmt::format(", {}", p.times), picture, height, width, p.channels,
-        tile.rows, w_.dim(window_.pads_begin[0]), tile.columns, w_.dim(window_.pads_begin[1]), v_, pitch_,
+        tile.down.outputs * l_.down.stride, w_.dim(window_.pads_begin[0]),
+        tile.along.outputs * l_.along.stride, w_.dim(window_.pads_begin[1]), v_, pitch_,
         channel == 0 ? "" : fmt::format(" + {}", channel), plane_, pitch_,
         p.pixel == p.channels ? "" : fmt::format(", {}", p.pixel - p.channels));
   }
@@ -224,7 +236,9 @@ class Writer {
     // A function of its own: beside the transforms g++ 12 leaves sums of some tiles in memory.
     w_.out.line("const auto products = [&]() __attribute__((noinline)) {{");
     const int64_t size = w_.target.tile(panels_.vectors);
-    weights_->declare_row((choice_.group + size - 1) / size, l_.in);
+    // Where positions share their weights, those of the next panel are fewer reads.
+    weights_->declare_row(
+        (choice_.group + size - 1) / size * choice_.tile.positions() / choice_.tile.matrices(), l_.in);
     w_.out.line("for (std::int64_t k = 0; k < {}; ++k) {{", choice_.tile.positions());
     products();
     w_.out.line("}}");
@@ -246,7 +260,7 @@ class Writer {
     weights_->declare_row((choice_.group + tile - 1) / tile, l_.in);
     products();
     w_.out.put("};");
-    weights_->emit("k", all);
+    weights_->emit(matrix(), all);
     w_.out.line("}}");
     w_.close_parts();
     const LayerWriter::Turns tiles = w_.open_parts("count");
@@ -263,10 +277,10 @@ class Writer {
     w_.out.line("constexpr int kPixels = pixels.value;");
     w_.out.line("Tile<kVectors, kPixels> sum;");
     w_.out.line("tile_bias(sum, static_cast<const float*>(nullptr));");
-    w_.out.line("{}(sum, {} + k * {} + t * {}, {}, {}, {}{});", mac_word(w_.target), v_, plane_, pitch_,
-                pitch_,
-                choice_.by_positions ? "wp" : fmt::format("wp + k * ({} * {})", l_.in, weights_->row()),
-                l_.in, weights_->mac_arguments());
+    w_.out.line(
+        "{}(sum, {} + k * {} + t * {}, {}, {}, {}{});", mac_word(w_.target), v_, plane_, pitch_, pitch_,
+        choice_.by_positions ? "wp" : fmt::format("wp + {} * ({} * {})", matrix(), l_.in, weights_->row()),
+        l_.in, weights_->mac_arguments());
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int i = 0; i < kPixels; ++i) {{");
     w_.out.line("SINTER_UNROLL");
@@ -313,8 +327,8 @@ class Writer {
 
   // The template arguments of the transforms.
   std::string shape() const {
-    return fmt::format("{}, {}, {}, {}", choice_.tile.rows, choice_.tile.columns, l_.tap_rows,
-                       l_.tap_columns);
+    return fmt::format("{}, {}, {}, {}, {}, {}", choice_.tile.down.outputs, choice_.tile.along.outputs,
+                       l_.down.taps, l_.along.taps, l_.down.stride, l_.along.stride);
   }
 
   // The index of a result of the tile at (oy, ox), channel `c`.
@@ -330,10 +344,10 @@ class Writer {
     const bool batched = !n_.inputs[0]->type.shape[0].is(1);
     w_.out.line("for (std::int64_t t = {}; t < {}; ++t) {{", tiles.first, tiles.end);
     w_.out.line("const std::int64_t oy = (first + t) / {0} * {1}, ox = (first + t) % {0} * {2};", columns,
-                tile.rows, tile.columns);
+                tile.down.outputs, tile.along.outputs);
     if (epilogue_.asks_ahead()) {
-      w_.out.line("for (int i = 0; i < {}; ++i) {{", tile.rows);
-      w_.out.line("for (int j = 0; j < {}; ++j) {{", tile.columns);
+      w_.out.line("for (int i = 0; i < {}; ++i) {{", tile.down.outputs);
+      w_.out.line("for (int j = 0; j < {}; ++j) {{", tile.along.outputs);
       epilogue_.ask_ahead(index("c"), w_.out);
       w_.out.line("}}");
       w_.out.line("}}");
@@ -347,7 +361,7 @@ class Writer {
         "sinter::min_of(std::int64_t{{{}}}, {} - ox), [&](int i, int j, f32v sum) "
         "__attribute__((always_inline)) {{",
         shape(), sums_, sum_pitch_, choice_.by_positions ? "oc" : "o * kLanes", sum_plane_, height,
-        tile.columns, width);
+        tile.along.outputs, width);
     const std::string value =
         epilogue_.vector(bias_.empty() ? "sum" : "add(sum, b)", index("oc"), "lanes", w_.out);
     w_.out.line("store_lanes({} + (({}oy + i) * {} + ox + j) * {} + oc, {}, lanes);", y_,
@@ -385,7 +399,7 @@ void emit(LayerWriter& w) {
 const std::vector<Kernel>& kernels_conv_winograd() {
   static const std::vector<Kernel> table = {
       {"conv_winograd",
-       "convolution of 3x3 to 6x6 taps, or 2 to 7 in a line, stride 1, "
+       "convolution of 3x3 to 6x6 taps, or 2 to 7 in a line, stride 1 or 2, "
        "channels-last, by Winograd's filtering",
        accepts,
        emit,

@@ -89,8 +89,12 @@ StrassenTiles strassen_tiles(const RowProduct& p, const Target& t, const Strasse
   const int64_t vectors = (p.n / 4 + t.lanes - 1) / t.lanes;
   const int widest = panels_of(t, p.n / 4, c.quarter).vectors;
   tiles.panels = cut_panels(p.n / 4, widest < 4 ? widest : vectors % 3 == 1 ? 2 : 3, t.lanes);
+  // Tiles of one size, if they are hardly smaller for it, are half the code.
   const int most = t.tile(tiles.panels.vectors);
-  tiles.cut(c.quarter, (c.quarter + most - 1) / most);
+  const int64_t fewest = (c.quarter + most - 1) / most;
+  int64_t count = fewest;
+  while (c.quarter % count != 0 && 8 * count <= 9 * fewest) ++count;
+  tiles.cut(c.quarter, c.quarter % count == 0 ? count : fewest);
   tiles.width = int64_t{tiles.panels.vectors} * t.lanes;
   tiles.columns = (tiles.panels.full * tiles.panels.vectors + tiles.panels.rest) * t.lanes;
   return tiles;

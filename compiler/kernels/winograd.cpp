@@ -90,6 +90,47 @@ Matrix<float> output_transform(size_t n, size_t m) {
   return a;
 }
 
+// The matrices of an axis: with a stride of 2 those of the even and of the odd numbers, beside each other.
+class Axis {
+ public:
+  explicit Axis(const WinogradAxis& axis) : a_(axis) {
+    const auto n = static_cast<size_t>(a_.positions()), taps = static_cast<size_t>(a_.taps),
+               m = static_cast<size_t>(a_.outputs);
+    input.assign(n, std::vector<float>(n));
+    weight.assign(n, std::vector<double>(taps));
+    output.assign(m, std::vector<float>(n));
+    const size_t step = a_.has_phases() ? 2 : 1;
+    for (size_t phase = 0, first = 0; phase < step; ++phase) {
+      const size_t own = (taps - phase + step - 1) / step;
+      add_phase(m + own - 1, own, first, phase, step);
+      first += m + own - 1;
+    }
+  }
+  Matrix<float> input, output;
+  Matrix<double> weight;
+
+ private:
+  // One tap takes its inputs as they are; so has each a position of its own.
+  void add_phase(size_t n, size_t taps, size_t first, size_t phase, size_t step) {
+    const bool plain = step == 2 && taps == 1;
+    const Matrix<float> b = plain ? identity<float>(n) : input_transform(n);
+    const Matrix<double> g = plain ? Matrix<double>(n, {1.0}) : weight_transform(n, taps);
+    const Matrix<float> at = plain ? identity<float>(n) : output_transform(n, n - taps + 1);
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t k = 0; k < n; ++k) input[first + i][phase + k * step] = b[i][k];
+      for (size_t k = 0; k < taps; ++k) weight[first + i][phase + k * step] = g[i][k];
+      for (size_t o = 0; o < output.size(); ++o) output[o][first + i] = at[o][i];
+    }
+  }
+  template <class T>
+  static Matrix<T> identity(size_t n) {
+    Matrix<T> m(n, std::vector<T>(n));
+    for (size_t i = 0; i < n; ++i) m[i][i] = 1;
+    return m;
+  }
+  WinogradAxis a_;
+};
+
 // The sample: this many output channels, each at this many tiles.
 constexpr int64_t kChannels = 16;
 constexpr size_t kTiles = 4;
@@ -116,23 +157,23 @@ std::vector<Lanes<float>> both_sides(const Matrix<float>& a, const std::vector<L
 // exact += the convolution of the tile's inputs d with k, in double.
 void convolve(const WinogradTile& tile, const float* k, const std::vector<Lanes<double>>& d,
               std::vector<Lanes<double>>& exact) {
-  const auto taps = static_cast<size_t>(tile.taps()), across = static_cast<size_t>(tile.tap_columns),
-             rows = static_cast<size_t>(tile.rows), columns = static_cast<size_t>(tile.columns),
-             width = static_cast<size_t>(tile.width());
+  const auto taps = static_cast<size_t>(tile.taps()), across = static_cast<size_t>(tile.along.taps),
+             rows = static_cast<size_t>(tile.down.outputs), columns = static_cast<size_t>(tile.along.outputs),
+             down = static_cast<size_t>(tile.down.stride), along = static_cast<size_t>(tile.along.stride),
+             width = static_cast<size_t>(tile.along.positions());
   for (size_t tap = 0; tap < taps; ++tap) {
     const double w = static_cast<double>(k[tap]);
     for (size_t i = 0; i < rows; ++i)
       for (size_t j = 0; j < columns; ++j)
         for (size_t s = 0; s < kTiles; ++s)
-          exact[i * columns + j][s] += w * d[(i + tap / across) * width + j + tap % across][s];
+          exact[i * columns + j][s] += w * d[(i * down + tap / across) * width + j * along + tap % across][s];
   }
 }
 
 }  // namespace
 
 WinogradWeights::WinogradWeights(const WinogradTile& tile)
-    : down_(weight_transform(static_cast<size_t>(tile.height()), static_cast<size_t>(tile.tap_rows))),
-      along_(weight_transform(static_cast<size_t>(tile.width()), static_cast<size_t>(tile.tap_columns))) {}
+    : down_(Axis(tile.down).weight), along_(Axis(tile.along).weight) {}
 
 void WinogradWeights::transform(const float* w, double* to) const {
   const size_t rows = down_[0].size(), columns = along_[0].size(), width = along_.size();
@@ -153,9 +194,8 @@ void WinogradWeights::transform(const float* w, double* to) const {
 double winograd_error(const Node& node, const WinogradTile& tile) {
   const Tensor& weight = *node.inputs[1]->data;
   const int64_t out = weight.dim(0), in = weight.dim(1);
-  const auto height = static_cast<size_t>(tile.height()), width = static_cast<size_t>(tile.width()),
-             positions = height * width;
-  const Matrix<float> down = input_transform(height), along = input_transform(width);
+  const auto positions = static_cast<size_t>(tile.positions());
+  const Axis down(tile.down), along(tile.along);
   std::mt19937 random(1);
   std::vector<std::vector<Lanes<double>>> inputs;
   std::vector<std::vector<Lanes<float>>> transformed;
@@ -168,10 +208,8 @@ double winograd_error(const Node& node, const WinogradTile& tile) {
       inputs.back().emplace_back();
       std::copy(tiles.begin(), tiles.end(), inputs.back().back().begin());
     }
-    transformed.push_back(both_sides(down, d, along));
+    transformed.push_back(both_sides(down.input, d, along.input));
   }
-  const Matrix<float> back_down = output_transform(height, static_cast<size_t>(tile.rows)),
-                      back_along = output_transform(width, static_cast<size_t>(tile.columns));
   const WinogradWeights weights(tile);
   double worst = 0, largest = 0;
   std::vector<double> w(positions);
@@ -186,7 +224,7 @@ double winograd_error(const Node& node, const WinogradTile& tile) {
         for (size_t s = 0; s < kTiles; ++s) sums[i][s] += v[i][s] * static_cast<float>(w[i]);
       convolve(tile, k, inputs[static_cast<size_t>(c)], exact);
     }
-    const auto y = both_sides(back_down, sums, back_along);
+    const auto y = both_sides(down.output, sums, along.output);
     for (size_t i = 0; i < y.size(); ++i)
       for (size_t s = 0; s < kTiles; ++s) {
         worst = std::max(worst, std::abs(static_cast<double>(y[i][s]) - exact[i][s]));

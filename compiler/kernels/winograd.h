@@ -1,21 +1,38 @@
 // Winograd convolution: its weights, and what it costs in precision.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "ir/graph.h"
 
 namespace sinter {
 
-// Outputs that are made at once, for kernels of `tap_rows` x `tap_columns`. Along each axis as many positions
-// as a transform has: 4, 6 or 8; or 1, with a single tap and output, where the kernel is a line along the
-// other.
+// One axis of a tile: outputs that are made at once by a convolution of `taps` and a stride of 1 or 2. Stride
+// 1 has 4, 6 or 8 positions, or 1 for a single tap and output. Stride 2 is the sum of two convolutions of
+// stride 1, of the even inputs with the even taps and of the odd ones, each with positions of its own
+// (runtime/sinter/winograd.h).
+struct WinogradAxis {
+  int outputs = 0, taps = 0, stride = 1;
+  bool has_phases() const { return stride == 2 && taps > 1; }
+  // Positions, and inputs.
+  int64_t positions() const { return int64_t{outputs - 1} * stride + taps; }
+  // Positions of the even inputs and taps, all where the stride is 1.
+  int64_t even() const { return has_phases() ? int64_t{outputs} + (taps - 1) / 2 : positions(); }
+  // A single odd tap has the same weights at all its positions.
+  bool has_one_odd_tap() const { return has_phases() && taps == 3; }
+  int64_t matrices() const { return has_one_odd_tap() ? even() + 1 : positions(); }
+};
+
+// Outputs that are made at once.
 struct WinogradTile {
-  int rows = 0, columns = 0, tap_rows = 3, tap_columns = 3;
-  int64_t outputs() const { return int64_t{rows} * columns; }
-  int64_t taps() const { return int64_t{tap_rows} * tap_columns; }
-  int64_t height() const { return rows + tap_rows - 1; }
-  int64_t width() const { return columns + tap_columns - 1; }
-  int64_t positions() const { return height() * width(); }
+  WinogradAxis down, along;
+  int64_t outputs() const { return int64_t{down.outputs} * along.outputs; }
+  int64_t taps() const { return int64_t{down.taps} * along.taps; }
+  int64_t positions() const { return down.positions() * along.positions(); }
+  // Matrices of weights: one a position, or fewer.
+  int64_t matrices() const { return down.matrices() * along.matrices(); }
+  // Of the transform with most positions.
+  int64_t most_positions() const { return std::max(down.even(), along.even()); }
 };
 
 // G g Gt of the weights of one pair of channels.
@@ -29,7 +46,7 @@ class WinogradWeights {
   std::vector<std::vector<double>> down_, along_;
 };
 
-// The greatest error that F(rows x columns, tap_rows x tap_columns) makes in float with this layer's weights,
+// The greatest error that this tile makes in float with this layer's weights,
 // on seeded inputs in [-1, 1), relative to the largest output; the node satisfies may_use_winograd
 // (ops/window.h).
 double winograd_error(const Node&, const WinogradTile& tile);

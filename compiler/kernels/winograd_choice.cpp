@@ -16,8 +16,11 @@ namespace sinter {
 
 WinogradLayer winograd_layer(const Node& n) {
   const Tensor& w = *n.inputs[1]->data;
-  const int rows = w.rank() == 4 ? static_cast<int>(w.dim(2)) : 1;
-  return {w.dim(1), w.dim(0), rows, static_cast<int>(w.shape().back()), w.as<float>()};
+  const Window plane = winograd_plane(n);
+  const auto axis = [&](size_t a) {
+    return WinogradAxis{0, static_cast<int>(plane.kernel[a]), static_cast<int>(plane.strides[a])};
+  };
+  return {w.dim(1), w.dim(0), axis(0), axis(1), w.as<float>()};
 }
 
 Window winograd_plane(const Node& n) {
@@ -42,8 +45,9 @@ constexpr double kWorth = 1.06;  // times as fast as with six, or as what makes 
 
 // How many tiles cover the picture.
 int64_t tiles_in(const Window& w, const WinogradTile& tile) {
-  return (round_up(likely_extent(w.out[0]), tile.rows) / tile.rows) *
-         (round_up(likely_extent(w.out[1]), tile.columns) / tile.columns);
+  const int64_t rows = tile.down.outputs, columns = tile.along.outputs;
+  return (round_up(likely_extent(w.out[0]), rows) / rows) *
+         (round_up(likely_extent(w.out[1]), columns) / columns);
 }
 
 // Tiles of a group: V and one panel's sums in most of the second-level cache and in what the arena allows,
@@ -77,6 +81,15 @@ bool fits_by_positions(const Node& n, const Target& t, const WinogradTile& shape
          shape.positions() * (in + out + 128) <= n.attributes.integer("winograd_bytes", INT64_MAX);
 }
 
+// Loads, stores and arithmetic of the two transforms are counted a position; the arithmetic of eight
+// positions is twice as much each. Of a single tap's there is none.
+double arithmetic(const WinogradAxis& axis) {
+  const double each = axis.even() == 8 ? 3.8 : axis.even() == 1 ? 0.0 : 2.0;
+  return axis.has_one_odd_tap()
+             ? each * static_cast<double>(axis.even()) / static_cast<double>(axis.positions())
+             : each;
+}
+
 // For each of some threads: groups are shared, each thread reading all weights; or positions and then tiles,
 // each reading what the others have written.
 WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool by_positions,
@@ -97,10 +110,12 @@ WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile
   const double density = 1 + 0.3 * (1 / pixels + 1 / static_cast<double>(panels.vectors)) * 0.5;
   const double sums =
       positions * static_cast<double>(tiles) * static_cast<double>(l.in) * out * density / machine.fma;
-  const double weights = positions * static_cast<double>(l.in) * out * t.lanes * 4;
+  const double weights = positions * static_cast<double>(tile.matrices()) /
+                         static_cast<double>(tile.positions()) * static_cast<double>(l.in) * out * t.lanes *
+                         4;
   // Bytes of all inputs, of one panel's weights, and of all sums.
   const double inputs = 4 * positions * static_cast<double>(tiles * winograd_pitch(l, t)),
-               panel = 4 * positions * static_cast<double>(l.in * panels.vectors * t.lanes),
+               panel = weights / out * panels.vectors,
                outputs = 4 * positions * static_cast<double>(tiles) * out * t.lanes;
   // Of its positions' inputs and its tiles' sums a thread has made its share itself.
   const double exchanged =
@@ -113,10 +128,8 @@ WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile
               exchanged / machine.other_core_bytes();
   else if (inputs / groups + panel > l2)
     stream += inputs * static_cast<double>(panel_count(panels)) / machine.again_bytes;
-  // Loads, stores and arithmetic of the two transforms; that of eight positions is twice as much each.
-  const auto arithmetic = [](int64_t n) { return n == 8 ? 3.8 : n == 1 ? 0.0 : 2.0; };
   const double transform =
-      (4 + arithmetic(tile.height()) + arithmetic(tile.width())) * static_cast<double>(tile.positions());
+      (4 + arithmetic(tile.down) + arithmetic(tile.along)) * static_cast<double>(tile.positions());
   const double transforms = static_cast<double>(share) * (in + out * 0.9) * transform / machine.ops;
   c.weight_bytes = weights;
   c.cycles = beside_stream(sums, stream) + transforms;
@@ -141,17 +154,19 @@ double direct_cycles(const Node& n, const Target& t) {
 std::vector<WinogradTile> tiles_of(const Node& n) {
   const WinogradLayer l = winograd_layer(n);
   const int64_t most = n.attributes.integer("winograd", 0), tuned = n.attributes.integer("winograd_tile", 0);
-  const bool down = l.tap_columns == 1, along = l.tap_rows == 1;
+  const bool is_line = l.down.taps == 1 || l.along.taps == 1;
   std::vector<WinogradTile> tiles;
   const auto add = [&](int height, int width) {
-    const WinogradTile tile{height - l.tap_rows + 1, width - l.tap_columns + 1, l.tap_rows, l.tap_columns};
-    const int more = std::max(tile.rows, tile.columns),
-              less = down || along ? more : std::min(tile.rows, tile.columns);
+    WinogradTile tile{l.down, l.along};
+    tile.down.outputs = static_cast<int>(winograd_outputs(l.down.taps, l.down.stride, height));
+    tile.along.outputs = static_cast<int>(winograd_outputs(l.along.taps, l.along.stride, width));
+    const int more = std::max(tile.down.outputs, tile.along.outputs),
+              less = is_line ? more : std::min(tile.down.outputs, tile.along.outputs);
     if (less < 2 || more > most) return;
-    if (tuned == 0 || (less == more && tuned == more)) tiles.push_back(tile);
+    if (tuned == 0 || (height == width && tuned == more)) tiles.push_back(tile);
   };
-  for (const int n : {8, 6, 4}) add(along ? 1 : n, down ? 1 : n);
-  if (down || along) return tiles;
+  for (const int n : {8, 6, 4}) add(n, n);
+  if (is_line) return tiles;
   add(6, 8);
   add(8, 6);
   return tiles;
@@ -169,7 +184,7 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
     if (fits_by_positions(n, t, tile)) choices.push_back(modelled(n, t, tile, true));
   }
   const auto cost = [](const WinogradChoice& c) {
-    return c.cycles * (std::max(c.tile.height(), c.tile.width()) == 8 ? kWorth : 1);
+    return c.cycles * (c.tile.most_positions() == 8 ? kWorth : 1);
   };
   std::sort(choices.begin(), choices.end(),
             [&](const WinogradChoice& a, const WinogradChoice& b) { return cost(a) < cost(b); });

@@ -13,9 +13,9 @@ namespace sinter {
 
 struct WinogradLayer {
   int64_t in, out;
-  int tap_rows, tap_columns;
-  const float* weight;  // [out][in][tap_rows][tap_columns]
-  int64_t taps() const { return int64_t{tap_rows} * tap_columns; }
+  WinogradAxis down, along;  // of no outputs yet
+  const float* weight;       // [out][in][down.taps][along.taps]
+  int64_t taps() const { return int64_t{down.taps} * along.taps; }
 };
 WinogradLayer winograd_layer(const Node&);
 // The node's window with two axes: that along one is a picture of one row.

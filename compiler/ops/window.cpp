@@ -256,9 +256,29 @@ bool may_use_winograd(const Node& n) {
                 more = std::max(window.kernel[0], window.kernel.back());
   const bool line = window.rank() == 1 || less == 1, square = less == more && more >= 3 && more <= 6;
   if (!square && !(line && more >= 2 && more <= 7)) return false;
-  for (size_t a = 0; a < window.rank(); ++a)
-    if (window.strides[a] != 1 || window.dilations[a] != 1) return false;
+  for (size_t a = 0; a < window.rank(); ++a) {
+    const int64_t taps = window.kernel[a];
+    // Of 5 taps and a stride of 2 the even and the odd ones have no two transforms for as many outputs.
+    const bool has_phases = taps == 1 || taps == 3 || taps == 4 || taps == 6;
+    if (window.strides[a] != 1 && !(window.strides[a] == 2 && has_phases)) return false;
+    if (window.dilations[a] != 1) return false;
+  }
   return true;
+}
+
+int64_t winograd_outputs(int64_t taps, int64_t stride, int64_t positions) {
+  if (taps == 1) return 1;
+  if (stride == 1) return positions - taps + 1;
+  return positions == 8 && taps != 3 ? 0 : positions - (taps + 1) / 2 + 1;
+}
+
+int64_t most_winograd_outputs(const Node& n, int64_t positions) {
+  const Window w = window_of(n);
+  int64_t most = 0;
+  for (size_t a = 0; a < w.rank(); ++a)
+    for (int64_t p = positions; p >= 4; p -= 2)
+      most = std::max(most, winograd_outputs(w.kernel[a], w.strides[a], p));
+  return most;
 }
 
 std::vector<PicturePart> picture_parts(const Node& n) {

@@ -66,9 +66,17 @@ Tensor channels_first(const Attributes&, const Tensor&);  // any data tensor of 
 Tensor as_node_layout(const Attributes&, const Tensor&);  // back
 
 // Whether the node is a convolution of 3x3, 4x4, 5x5 or 6x6 taps over two axes, or of 2 to 7 taps in a line
-// over one or two, of stride 1, channels last, one group, in float32 with constant weights and bias: what
-// Winograd's filtering computes. Rearranging sums so is a matter of the caller's.
+// over one or two, of stride 1, or 2 along axes of 1, 3, 4 or 6 taps, channels last, one group, in float32
+// with constant weights and bias: what Winograd's filtering computes. Rearranging sums so is a matter of the
+// caller's.
 bool may_use_winograd(const Node&);
+// Outputs along an axis of its transform with `positions` (4, 6 or 8) positions, of the even inputs' where
+// the stride is 2; 1 for a single tap; 0 where both transforms together had 16 (a square's inputs would take
+// more than 16 KB of stack).
+int64_t winograd_outputs(int64_t taps, int64_t stride, int64_t positions);
+// The greatest number, along either axis, with at most so many positions; the node satisfies
+// may_use_winograd. 1 or less: there is no such tile.
+int64_t most_winograd_outputs(const Node&, int64_t positions);
 
 // A convolution whose attribute `part_times` says so reads its picture, which is joined from channels of
 // several Values (Concat), where these lie: one number a part, how many pixels of the picture, down and

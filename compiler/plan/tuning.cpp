@@ -14,7 +14,15 @@ namespace {
 
 constexpr int64_t kNoTile = 1;
 constexpr const char *kStrassen = "strassen", *kStrassenTwice = "strassen 2", *kAmx = "amx";
-constexpr const char* kTiles[] = {"winograd 2", "winograd 4", "winograd 6"};
+// "winograd M": the square tile of M outputs along an axis, or a line of them.
+constexpr std::string_view kWinograd = "winograd ";
+
+// M of the choice, 0 where it is another.
+int64_t winograd_tile(const std::string& choice) {
+  if (choice.size() != kWinograd.size() + 1 || choice.compare(0, kWinograd.size(), kWinograd) != 0) return 0;
+  const char m = choice.back();
+  return m >= '2' && m <= '7' ? m - '0' : 0;
+}
 
 std::string integers_text(const std::vector<int64_t>& values) {
   std::string s;
@@ -35,8 +43,7 @@ std::string layer_text(const Node& n) {
 
 bool is_tuning_choice(const std::string& choice) {
   return choice == "direct" || choice == "strips" || choice == "apart" || choice == kStrassen ||
-         choice == kStrassenTwice || choice == kAmx ||
-         std::find(std::begin(kTiles), std::end(kTiles), choice) != std::end(kTiles);
+         choice == kStrassenTwice || choice == kAmx || winograd_tile(choice) > 0;
 }
 
 std::string kernel_table_version() {
@@ -64,8 +71,14 @@ std::vector<TuningCandidate> tuning_candidates(const Plan& plan) {
     if (nodes[0]->attributes.has("strip")) add(tuning_layer(nodes), {"strips", "apart"});
     for (const Node* n : nodes) {
       std::vector<std::string> products = {"direct"};
-      if (n->attributes.has("winograd") && may_use_winograd(*n))
-        products.insert(products.end(), std::begin(kTiles), std::end(kTiles));
+      if (n->attributes.has("winograd") && may_use_winograd(*n)) {
+        int64_t known = 1;
+        for (const int64_t positions : {4, 6, 8}) {
+          const int64_t m = most_winograd_outputs(*n, positions);
+          if (m > known) products.push_back(fmt::format("{}{}", kWinograd, m));
+          known = std::max(known, m);
+        }
+      }
       if (n->attributes.has("strassen") && may_use_strassen(*n)) products.push_back(kStrassen);
       if (n->attributes.has("strassen") && may_use_strassen_twice(*n)) products.push_back(kStrassenTwice);
       if (n->attributes.has("amx")) products.push_back(kAmx);
@@ -88,10 +101,8 @@ void apply_tuning(Graph& g, const Tuning& tuning) {
                                     : row->second == kStrassenTwice ? kTunedStrassenTwice
                                                                     : 0);
     if (n->attributes.has("amx")) n->attributes.set("amx", row->second == kAmx ? kTunedAmx : 0);
-    const auto tile = std::find(std::begin(kTiles), std::end(kTiles), row->second);
-    if (n->attributes.has("winograd"))
-      n->attributes.set("winograd_tile",
-                        tile == std::end(kTiles) ? kNoTile : int64_t{2} * (tile - std::begin(kTiles) + 1));
+    const int64_t tile = winograd_tile(row->second);
+    if (n->attributes.has("winograd")) n->attributes.set("winograd_tile", tile == 0 ? kNoTile : tile);
   }
 }
 

@@ -17,8 +17,8 @@ using Tuning = std::map<std::string, std::string>;  // layer in words -> one of 
 
 struct TuningCandidate {
   std::string layer;
-  std::vector<std::string> choices;  // "direct", "strassen", "strassen 2", "amx", "winograd 2", "winograd 4",
-                                     // "winograd 6"; "strips", "apart"
+  std::vector<std::string> choices;  // "direct", "strassen", "strassen 2", "amx", "winograd 2" to
+                                     // "winograd 7"; "strips", "apart"
 };
 
 bool is_tuning_choice(const std::string& choice);
@@ -29,7 +29,7 @@ std::string kernel_table_version();
 std::string tuning_layer(const std::vector<const Node*>& layers);
 // What of a plan could be decided otherwise, each layer once, in the plan's order.
 std::vector<TuningCandidate> tuning_candidates(const Plan&);
-// Marks the layers of `g` (not of its bodies) that `tuning` knows: `winograd_tile`, 2, 4, 6, or 1 for none;
+// Marks the layers of `g` (not of its bodies) that `tuning` knows: `winograd_tile`, 2 to 7, or 1 for none;
 // `strassen`, kTunedStrassen or kTunedStrassenTwice, or 0 for none; `amx`, kTunedAmx or 0. make_strips looks
 // for the others.
 void apply_tuning(Graph& g, const Tuning& tuning);

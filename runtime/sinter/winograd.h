@@ -6,9 +6,14 @@
 //
 // N is 4, 6 or 8 along each axis, or 1 across a line of taps, and the points depend on it alone, whatever R
 // is: 0, 1, -1, infinity for 4; 0, +-r, +-2r, infinity with r = sqrt(1/2) for 6 (a quarter of the error that
-// 1 and 2 have); 0, +-1, +-2,
-// +-1/2, infinity for 8. Weights come transformed; the sums over input channels at each of the NY x NX
-// positions are matrix products (mac.h). Here are the two transforms of data.
+// 1 and 2 have); 0, +-1, +-2, +-1/2, infinity for 8.
+//
+// Along an axis of stride 2 a convolution is the sum of two of stride 1: of the inputs and taps of even
+// numbers, and of those of odd ones. Each has positions of its own, together N = 2 M + R - 2; where one has a
+// single tap (R = 3), its M inputs are its positions, and all have the same weights.
+//
+// Weights come transformed; the sums over input channels at each of the NY x NX positions are matrix products
+// (mac.h). Here are the two transforms of data.
 #ifndef SINTER_WINOGRAD_H_
 #define SINTER_WINOGRAD_H_
 #ifndef SINTER_ISA
@@ -90,9 +95,59 @@ SINTER_INLINE void winograd_back(const f32v (&m)[8], f32v (&y)[M]) {
   }
 }
 
+// An axis of M outputs, a stride of S (1 or 2) and R taps.
+template <int M, int R, int S>
+struct WinogradAxis {
+  static constexpr bool kPhases = S == 2 && R > 1;
+  static constexpr int kPositions = (M - 1) * S + R;                    // and inputs
+  static constexpr int kEven = kPhases ? M + (R - 1) / 2 : kPositions;  // positions of even inputs and taps
+  static constexpr int kOdd = kPositions - kEven;
+  static constexpr bool kOneTap = kPhases && R == 3;  // odd inputs have one tap
+  static constexpr int kMatrices = kOneTap ? kEven + 1 : kPositions;
+  static constexpr int matrix(int position) { return position < kMatrices ? position : kMatrices - 1; }
+};
+
+// Bt d along an axis, in place: positions of the even inputs before those of the odd ones.
+template <class Axis>
+SINTER_INLINE void winograd_forward_along(f32v (&d)[Axis::kPositions]) {
+  if constexpr (!Axis::kPhases) {
+    winograd_forward(d);
+  } else {
+    f32v even[Axis::kEven], odd[Axis::kOdd];
+    SINTER_UNROLL
+    for (int i = 0; i < Axis::kEven; i++) even[i] = d[2 * i];
+    SINTER_UNROLL
+    for (int i = 0; i < Axis::kOdd; i++) odd[i] = d[2 * i + 1];
+    winograd_forward(even);
+    if constexpr (!Axis::kOneTap) winograd_forward(odd);
+    SINTER_UNROLL
+    for (int i = 0; i < Axis::kEven; i++) d[i] = even[i];
+    SINTER_UNROLL
+    for (int i = 0; i < Axis::kOdd; i++) d[Axis::kEven + i] = odd[i];
+  }
+}
+
+// At m along an axis.
+template <class Axis, int M>
+SINTER_INLINE void winograd_back_along(const f32v (&m)[Axis::kPositions], f32v (&y)[M]) {
+  if constexpr (!Axis::kPhases) {
+    winograd_back(m, y);
+  } else {
+    f32v even[Axis::kEven], odd[Axis::kOdd], of_odd[M];
+    SINTER_UNROLL
+    for (int i = 0; i < Axis::kEven; i++) even[i] = m[i];
+    SINTER_UNROLL
+    for (int i = 0; i < Axis::kOdd; i++) odd[i] = m[Axis::kEven + i];
+    winograd_back(even, y);
+    if constexpr (!Axis::kOneTap) winograd_back(odd, of_odd);
+    SINTER_UNROLL
+    for (int i = 0; i < M; i++) y[i] = add(y[i], Axis::kOneTap ? odd[i] : of_odd[i]);
+  }
+}
+
 // Bt d for one column of the picture: rows [first, last) of N are inside, `from` is row 0's element. A row of
 // memory is Times rows of the picture, of which row 0 is number `phase`.
-template <int N, int Times>
+template <class Axis, int Times, int N = Axis::kPositions>
 SINTER_INLINE void winograd_column(const float* from, std::ptrdiff_t row, int phase, int first, int last,
                                    int lanes, f32v (&to)[N]) {
   const auto at = [&](int i) __attribute__((always_inline)) {
@@ -105,22 +160,35 @@ SINTER_INLINE void winograd_column(const float* from, std::ptrdiff_t row, int ph
     SINTER_UNROLL
     for (int i = 0; i < N; i++) to[i] = i >= first && i < last ? load_lanes(at(i), lanes) : zero();
   }
-  winograd_forward(to);
+  winograd_forward_along<Axis>(to);
 }
 
 }  // namespace detail
 
-// `tiles` neighbouring tiles of one row of tiles of a picture [height][width][channels]; (top, left) is the
-// corner of the first one's inputs, possibly outside, where all is 0. Position k of tile t, channel c goes to
-// v[k * plane + t * pitch + c]; pitch >= channels rounded up to whole vectors, the lanes beyond are 0. Each
-// pixel in memory is Times x Times of the picture: x is [height / Times][width / Times][channels], and
-// `between` channels of another tensor may lie behind each pixel's.
-template <int MY, int MX, int RY, int RX, int Times = 1>
+// The matrix of weights of position k: positions of a single tap share theirs. MY x MX outputs, RY x RX taps,
+// strides of SY and SX.
+template <int MY, int MX, int RY, int RX, int SY, int SX>
+constexpr std::int64_t winograd_matrix(std::int64_t k) {
+  using Down = detail::WinogradAxis<MY, RY, SY>;
+  using Along = detail::WinogradAxis<MX, RX, SX>;
+  const int i = static_cast<int>(k) / Along::kPositions, j = static_cast<int>(k) % Along::kPositions;
+  return Down::matrix(i) * Along::kMatrices + Along::matrix(j);
+}
+
+// `tiles` neighbouring tiles of one row of tiles, for strides of SY and SX, of a picture
+// [height][width][channels]; (top, left) is the corner of the first one's inputs, possibly outside, where all
+// is 0. Position k of tile t, channel c goes to v[k * plane + t * pitch + c]; pitch >= channels rounded up to
+// whole vectors, the lanes beyond are 0. Each pixel in memory is Times x Times of the picture: x is [height /
+// Times][width / Times][channels], and `between` channels of another tensor may lie behind each pixel's.
+template <int MY, int MX, int RY, int RX, int SY = 1, int SX = 1, int Times = 1>
 [[gnu::noinline]] static void winograd_input(const float* x, std::int64_t height, std::int64_t width,
                                              std::int64_t channels, std::int64_t top, std::int64_t left,
                                              std::int64_t tiles, float* v, std::int64_t plane,
                                              std::int64_t pitch, std::int64_t between = 0) {
-  constexpr int NY = MY + RY - 1, NX = MX + RX - 1;
+  using Down = detail::WinogradAxis<MY, RY, SY>;
+  using Along = detail::WinogradAxis<MX, RX, SX>;
+  constexpr int NY = Down::kPositions, NX = Along::kPositions;
+  constexpr int kKnown = NX > MX * SX ? NX - MX * SX : 0;  // columns that two tiles share
   const int first = top < 0 ? static_cast<int>(-top) : 0;
   const int last = height - top < NY ? static_cast<int>(height - top) : NY;
   const std::int64_t pixel = channels + between, row = width / Times * pixel, top_row = floor_div(top, Times);
@@ -128,20 +196,20 @@ template <int MY, int MX, int RY, int RX, int Times = 1>
   const auto tile = [&](f32v(&e)[NX][NY], std::int64_t t, std::int64_t c, int lanes)
       __attribute__((always_inline)) {
     // The first columns are those of the tile before.
-    const int known = t > 0 ? RX - 1 : 0;
+    const int known = t > 0 ? kKnown : 0;
     if (known > 0) {
       SINTER_UNROLL
       for (int i = 0; i < NY; i++) {
         SINTER_UNROLL
-        for (int j = 0; j < RX - 1; j++) e[j][i] = e[MX + j][i];
+        for (int j = 0; j < kKnown; j++) e[j][i] = e[MX * SX + j][i];
       }
     }
     for (int j = known; j < NX; j++) {
-      const std::int64_t column = left + t * MX + j;
+      const std::int64_t column = left + t * MX * SX + j;
       f32v d[NY];
       if (column >= 0 && column < width) {
-        detail::winograd_column<NY, Times>(x + top_row * row + column / Times * pixel + c, row, phase, first,
-                                           last, lanes, d);
+        detail::winograd_column<Down, Times>(x + top_row * row + column / Times * pixel + c, row, phase,
+                                             first, last, lanes, d);
       } else {
         SINTER_UNROLL
         for (int i = 0; i < NY; i++) d[i] = zero();
@@ -154,7 +222,7 @@ template <int MY, int MX, int RY, int RX, int Times = 1>
       f32v d[NX];
       SINTER_UNROLL
       for (int j = 0; j < NX; j++) d[j] = e[j][i];
-      detail::winograd_forward(d);
+      detail::winograd_forward_along<Along>(d);
       SINTER_UNROLL
       for (int j = 0; j < NX; j++) store(to + j * plane, d[j]);
       to += NX * plane;
@@ -177,22 +245,24 @@ template <int MY, int MX, int RY, int RX, int Times = 1>
 
 // One vector of output channels of a tile: its sums are m[k * plane] for position k. Calls put(i, j, value)
 // for the outputs in the first `rows` rows and `columns` columns of the tile; i is known to the compiler.
-template <int MY, int MX, int RY, int RX, class Put>
+template <int MY, int MX, int RY, int RX, int SY, int SX, class Put>
 SINTER_INLINE void winograd_output(const float* m, std::int64_t plane, std::int64_t rows,
                                    std::int64_t columns, Put put) {
-  constexpr int NY = MY + RY - 1, NX = MX + RX - 1;
+  using Down = detail::WinogradAxis<MY, RY, SY>;
+  using Along = detail::WinogradAxis<MX, RX, SX>;
+  constexpr int NY = Down::kPositions, NX = Along::kPositions;
   f32v e[MX][NY];
   for (int i = 0; i < NY; i++) {
     f32v d[NX], y[MX];
     SINTER_UNROLL
     for (int j = 0; j < NX; j++) d[j] = load(m + (i * NX + j) * plane);
-    detail::winograd_back(d, y);
+    detail::winograd_back_along<Along>(d, y);
     SINTER_UNROLL
     for (int j = 0; j < MX; j++) e[j][i] = y[j];
   }
   for (int j = 0; j < columns; j++) {
     f32v y[MY];
-    detail::winograd_back(e[j], y);
+    detail::winograd_back_along<Down>(e[j], y);
     SINTER_UNROLL
     for (int i = 0; i < MY; i++)
       if (i < rows) put(i, j, y[i]);

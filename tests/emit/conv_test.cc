@@ -262,16 +262,54 @@ void add_winograd_lines(GeneratedBatch& batch, const Target& t, int64_t position
          {1e-4, positions == 8 ? 3e-5 : 1e-5});
 }
 
+// A stride of 2 along both axes, one of them, or a line of taps, with every tile.
+void add_winograd_strides(GeneratedBatch& batch, const Target& t, int64_t positions) {
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 3), h = s.symbol("H", 7, 40);
+  const Case cases[] = {
+      {{24, 27}, 32, 40, 1, {3, 3}, pads({1, 1, 1, 1}, {2, 2})},
+      {{23, 16}, 35, 32, 1, {3, 3}, pads({0, 1, 1, 0}, {2, 2})},
+      {{26, 30}, 33, 36, 1, {4, 4}, pads({1, 1, 1, 1}, {2, 2})},
+      {{21, 22}, 24, 48, 1, {6, 6}, pads({2, 2, 2, 2}, {2, 2})},
+      {{h, 19}, 32, 33, 1, {3, 3}, pads({1, 1, 1, 1}, {2, 1})},
+      {{18, h}, 40, 32, 1, {3, 3}, pads({1, 1, 1, 1}, {1, 2})},
+      {{h, 31}, 24, 32, 1, {4, 4}, pads({0, 3, 0, 0}, {2, 2})},
+      {{13, 50}, 32, 32, 1, {1, 3}, pads({0, 1, 0, 1}, {2, 2})},
+      {{61}, 32, 36, 1, {4}, pads({1, 1}, {2})},
+      {{h, 9}, 32, 24, 1, {6, 1}, pads({3, 0, 2, 0}, {2, 1})},
+  };
+  unsigned i = 0;
+  for (const Case& c : cases) {
+    Node* node = add_conv(s, i % 2 == 0 ? n : Dim(1), c, i % 3 != 1, i);
+    const int64_t most = most_winograd_outputs(*node, positions);
+    if (most >= 2) {
+      node->attributes.set("winograd", most);
+      node->attributes.set("winograd_tile", most);  // whatever the model says
+      if (positions < 8) {                          // of more, the weights decide
+        EXPECT_EQ(std::string(find_kernel(*node, t)->name), "conv_winograd") << t.name << ", case " << i;
+      }
+    }
+    if (i % 2 == 0) add_epilogue(s);
+    ++i;
+  }
+  s.into(batch, fmt::format("winograd_strides{}", positions),
+         {{{"N", 1}, {"H", 7}}, {{"N", 3}, {"H", 40}}, {{"N", 2}, {"H", 26}}},
+         {1e-4, positions == 8 ? 3e-5 : 1e-5});
+}
+
 // Few tiles of many channels: the positions are outermost.
 void add_winograd_positions(GeneratedBatch& batch, const Target& t) {
   Sheet s;
   const Dim n = s.symbol("N", 1, 2);
   const Case cases[] = {{{13, 11}, 256, 270, 1, {3, 3}, pads({1, 1, 1, 1})},
                         {{9, 15}, 250, 256, 1, {3, 3}, pads({1, 0, 1, 2})},
-                        {{12, 14}, 256, 259, 1, {3, 3}, pads({1, 1, 1, 1})}};
+                        {{12, 14}, 256, 259, 1, {3, 3}, pads({1, 1, 1, 1})},
+                        {{13, 12}, 250, 256, 1, {3, 3}, pads({1, 1, 1, 1}, {2, 2})}};
   for (unsigned i = 0; i < std::size(cases); ++i) {
     Node* node = add_conv(s, i == 0 ? n : Dim(1), cases[i], i != 1, i);
-    node->attributes.set("winograd", int64_t{4});
+    const int64_t most = most_winograd_outputs(*node, 6);
+    node->attributes.set("winograd", most);
+    if (i == 3) node->attributes.set("winograd_tile", most);  // elsewhere the direct kernel's
     if (i != 2) add_epilogue(s);
   }
   const auto planned = s.graph().clone();
@@ -294,6 +332,7 @@ void run(const char* name, const BuildOptions& options = {}, bool few = false) {
   if (!few) {
     for (const int64_t positions : {6, 8}) add_winograd_sizes(batch, t, positions);
     for (const int64_t positions : {4, 6, 8}) add_winograd_lines(batch, t, positions);
+    for (const int64_t positions : {4, 6, 8}) add_winograd_strides(batch, t, positions);
   }
   add_winograd_positions(batch, t);
   expect_good(batch.run(t, options), name);
@@ -313,14 +352,42 @@ TEST(Conv, Clang) { run("host", {.clang = true}, true); }
 TEST(Winograd, ErrorGrowsWithTheTile) {
   Sheet s;
   Node* n = add_conv(s, Dim(1), {{12, 12}, 64, 32, 1, {3, 3}, pads({1, 1, 1, 1})}, false, 3);
-  const double e2 = winograd_error(*n, {2, 2, 3}), e4 = winograd_error(*n, {4, 4, 3}),
-               e46 = winograd_error(*n, {4, 6, 3}), e6 = winograd_error(*n, {6, 6, 3});
+  const auto error = [&](int rows, int columns) {
+    return winograd_error(*n, {{rows, 3, 1}, {columns, 3, 1}});
+  };
+  const double e2 = error(2, 2), e4 = error(4, 4), e46 = error(4, 6), e6 = error(6, 6);
   EXPECT_GT(e2, 0);
   EXPECT_LT(e2, e4);
   EXPECT_LT(e4, 5e-6);
   EXPECT_LT(e4, e46);
   EXPECT_LT(e46, e6);
   EXPECT_LT(e6, 1e-4);
+  Node* strided = add_conv(s, Dim(1), {{24, 24}, 64, 32, 1, {3, 3}, pads({1, 1, 1, 1}, {2, 2})}, false, 3);
+  const auto of_stride = [&](int outputs) {
+    return winograd_error(*strided, {{outputs, 3, 2}, {outputs, 3, 2}});
+  };
+  EXPECT_GT(of_stride(3), 0);
+  EXPECT_LT(of_stride(3), of_stride(5));
+  EXPECT_LT(of_stride(5), 5e-6);
+  EXPECT_LT(of_stride(5), of_stride(7));
+  EXPECT_LT(of_stride(7), 3e-5);
+}
+
+// Positions of a single tap share their weights: of 7 along an axis of stride 2 there are 5 matrices.
+TEST(Winograd, StridesHavePhases) {
+  const WinogradAxis three{3, 3, 2}, four{3, 4, 2}, one{1, 1, 2};
+  EXPECT_EQ(three.positions(), 7);
+  EXPECT_EQ(three.even(), 4);
+  EXPECT_EQ(three.matrices(), 5);
+  EXPECT_EQ(four.positions(), 8);
+  EXPECT_EQ(four.matrices(), 8);
+  EXPECT_EQ(one.positions(), 1);
+  EXPECT_EQ(winograd_outputs(3, 2, 6), 5);
+  EXPECT_EQ(winograd_outputs(4, 2, 6), 5);
+  EXPECT_EQ(winograd_outputs(4, 2, 8), 0);
+  EXPECT_EQ(winograd_outputs(6, 2, 6), 4);
+  EXPECT_EQ(winograd_outputs(1, 2, 6), 1);
+  EXPECT_EQ(winograd_outputs(3, 1, 6), 4);
 }
 
 // An error above the usual one is taken where the tile is faster for it, one of more than 1e-5 nowhere.
@@ -350,10 +417,13 @@ TEST(Winograd, OnlyWhereAllowed) {
   EXPECT_EQ(std::string(find_kernel(*add_conv(s, Dim(1), plain, true, 1), target("avx512"))->name),
             "conv_direct");
   Case strided = plain, dilated = plain, wide = plain;
-  strided.attributes = pads({1, 1, 1, 1}, {2, 2});
+  strided.attributes = pads({1, 1, 1, 1}, {3, 3});
   dilated.attributes = pads({2, 2, 2, 2}, {1, 1}, {2, 2});
   wide.kernel = {3, 5};  // neither a square nor a line
-  for (const Case& c : {strided, dilated, wide}) {
+  Case odd = strided;    // of 5 taps and a stride of 2 there are 3 even and 2 odd ones
+  odd.kernel = {5, 5};
+  odd.attributes = pads({2, 2, 2, 2}, {2, 2});
+  for (const Case& c : {strided, dilated, wide, odd}) {
     Node* n = add_conv(s, Dim(1), c, true, 1);
     n->attributes.set("winograd", int64_t{6});
     EXPECT_EQ(std::string(find_kernel(*n, target("avx512"))->name), "conv_direct");
