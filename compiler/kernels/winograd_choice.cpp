@@ -82,12 +82,14 @@ bool fits_by_positions(const Node& n, const Target& t, const WinogradTile& shape
 }
 
 // Loads, stores and arithmetic of the two transforms are counted a position; the arithmetic of eight
-// positions is twice as much each. Of a single tap's there is none.
+// positions is twice as much each. Of a single tap's there is none. Even and odd numbers of many positions go
+// through the stack.
 double arithmetic(const WinogradAxis& axis) {
+  constexpr double kSorting = 2.1;
   const double each = axis.even() == 8 ? 3.8 : axis.even() == 1 ? 0.0 : 2.0;
-  return axis.has_one_odd_tap()
-             ? each * static_cast<double>(axis.even()) / static_cast<double>(axis.positions())
-             : each;
+  if (!axis.has_phases()) return each;
+  const double share = static_cast<double>(axis.even()) / static_cast<double>(axis.positions());
+  return kSorting + (axis.has_one_odd_tap() ? each * share : each);
 }
 
 // For each of some threads: groups are shared, each thread reading all weights; or positions and then tiles,
