@@ -87,7 +87,7 @@ namespace {
     for (std::int64_t t = 0; t < count;) {
       const std::int64_t ty = (first + t) / 2, tx = (first + t) % 2;
       const std::int64_t run = sinter::min_of(count - t, 2 - tx);
-      winograd_input<4, 4, 3, 3>(x, 8, 8, 8, ty * 4 - 1, tx * 4 - 1, run, v + t * 8, 88, 8);
+      winograd_input<4, 4, 3, 3, 1, 1>(x, 8, 8, 8, ty * 4 - 1, tx * 4 - 1, run, v + t * 8, 88, 8);
       t += run;
     }
     // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
@@ -118,7 +118,7 @@ namespace {
           constexpr int lanes = valid.value;
           const std::int64_t oc = c + o * kLanes;
           const f32v b = load(bias + oc);
-          winograd_output<4, 4, 3, 3>(s + t * (kVectors * kLanes) + o * kLanes, 88, 8 - oy, sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
+          winograd_output<4, 4, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 88, 8 - oy, sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
             store_lanes(y + ((oy + i) * 8 + ox + j) * 8 + oc, hard_swish(add(add(sum, b), load_lanes(x + (oy + i) * 64 + (ox + j) * 8 + oc, lanes))), lanes);
           });
         };

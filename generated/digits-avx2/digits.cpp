@@ -96,7 +96,7 @@ namespace {
       for (std::int64_t t = 0; t < count;) {
         const std::int64_t ty = (first + t) / 2, tx = (first + t) % 2;
         const std::int64_t run = sinter::min_of(count - t, 2 - tx);
-        winograd_input<4, 4, 3, 3>(x + n * 8 * 8 * 32, 8, 8, 32, ty * 4 - 1, tx * 4 - 1, run, v + t * 32, 208, 32);
+        winograd_input<4, 4, 3, 3, 1, 1>(x + n * 8 * 8 * 32, 8, 8, 32, ty * 4 - 1, tx * 4 - 1, run, v + t * 32, 208, 32);
         t += run;
       }
       // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
@@ -128,7 +128,7 @@ namespace {
             constexpr int lanes = valid.value;
             const std::int64_t oc = c + o * kLanes;
             const f32v b = load(bias + oc);
-            winograd_output<4, 4, 3, 3>(s + t * (kVectors * kLanes) + o * kLanes, 112, 8 - oy, sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
+            winograd_output<4, 4, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 112, 8 - oy, sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
               store_lanes(y + ((n * 8 + oy + i) * 8 + ox + j) * 32 + oc, relu(add(sum, b)), lanes);
             });
           };
@@ -201,7 +201,7 @@ namespace {
       for (std::int64_t t = 0; t < count;) {
         const std::int64_t ty = (first + t) / 1, tx = (first + t) % 1;
         const std::int64_t run = sinter::min_of(count - t, 1 - tx);
-        winograd_input<4, 4, 3, 3>(x + n * 4 * 4 * 32, 4, 4, 32, ty * 4 - 1, tx * 4 - 1, run, v + t * 32, 208, 32);
+        winograd_input<4, 4, 3, 3, 1, 1>(x + n * 4 * 4 * 32, 4, 4, 32, ty * 4 - 1, tx * 4 - 1, run, v + t * 32, 208, 32);
         t += run;
       }
       // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
@@ -233,7 +233,7 @@ namespace {
             constexpr int lanes = valid.value;
             const std::int64_t oc = c + o * kLanes;
             const f32v b = load(bias + oc);
-            winograd_output<4, 4, 3, 3>(s + t * (kVectors * kLanes) + o * kLanes, 112, 4 - oy, sinter::min_of(std::int64_t{4}, 4 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
+            winograd_output<4, 4, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 112, 4 - oy, sinter::min_of(std::int64_t{4}, 4 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
               store_lanes(y + ((n * 4 + oy + i) * 4 + ox + j) * 64 + oc, relu(add(sum, b)), lanes);
             });
           };
