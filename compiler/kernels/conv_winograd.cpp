@@ -87,9 +87,10 @@ class Writer {
                           p.times > 1 ? fmt::format(" at {} times their size", p.times) : "");
     return text;
   }
-  bool is_strided() const { return l_.down.stride * l_.along.stride > 1; }
   std::string stride_text() const {
-    return is_strided() ? fmt::format(" of stride {}x{}", l_.down.stride, l_.along.stride) : "";
+    return l_.down.stride * l_.along.stride > 1
+               ? fmt::format(" of stride {}x{}", l_.down.stride, l_.along.stride)
+               : "";
   }
   void find_parts() {
     for (const PicturePart& p : picture_parts(n_))

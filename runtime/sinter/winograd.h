@@ -180,7 +180,7 @@ constexpr std::int64_t winograd_matrix(std::int64_t k) {
 // is 0. Position k of tile t, channel c goes to v[k * plane + t * pitch + c]; pitch >= channels rounded up to
 // whole vectors, the lanes beyond are 0. Each pixel in memory is Times x Times of the picture: x is [height /
 // Times][width / Times][channels], and `between` channels of another tensor may lie behind each pixel's.
-template <int MY, int MX, int RY, int RX, int SY = 1, int SX = 1, int Times = 1>
+template <int MY, int MX, int RY, int RX, int SY, int SX, int Times = 1>
 [[gnu::noinline]] static void winograd_input(const float* x, std::int64_t height, std::int64_t width,
                                              std::int64_t channels, std::int64_t top, std::int64_t left,
                                              std::int64_t tiles, float* v, std::int64_t plane,

@@ -197,6 +197,12 @@ void add_winograd(GeneratedBatch& batch, const Target& t, int64_t most) {
          {1e-4, most == 6 ? 3e-5 : 1e-5});
 }
 
+void into_winograd(Sheet& s, GeneratedBatch& batch, const char* name, int64_t positions) {
+  s.into(batch, fmt::format("winograd_{}{}", name, positions),
+         {{{"N", 1}, {"H", 7}}, {{"N", 3}, {"H", 40}}, {{"N", 2}, {"H", 26}}},
+         {1e-4, positions == 8 ? 3e-5 : 1e-5});
+}
+
 // Kernels of 4x4 to 6x6, with every tile that they have: the attribute `winograd` lets the model choose.
 void add_winograd_sizes(GeneratedBatch& batch, const Target& t, int64_t positions) {
   Sheet s;
@@ -223,11 +229,29 @@ void add_winograd_sizes(GeneratedBatch& batch, const Target& t, int64_t position
     if (i % 2 == 0) add_epilogue(s);
     ++i;
   }
-  s.into(batch, fmt::format("winograd_sizes{}", positions),
-         {{{"N", 1}, {"H", 7}}, {{"N", 3}, {"H", 40}}, {{"N", 2}, {"H", 26}}},
-         {1e-4, positions == 8 ? 3e-5 : 1e-5});
+  into_winograd(s, batch, "sizes", positions);
 }
 
+// Convolutions by their greatest tiles of so many positions, whatever the model says; direct ones where there
+// is no such tile.
+template <size_t Count>
+void add_winograd_cases(Sheet& s, const Dim& n, const Case (&cases)[Count], const Target& t,
+                        int64_t positions) {
+  unsigned i = 0;
+  for (const Case& c : cases) {
+    Node* node = add_conv(s, i % 2 == 0 ? n : Dim(1), c, i % 3 != 1, i);
+    const int64_t most = most_winograd_outputs(*node, positions);
+    if (most >= 2) {
+      node->attributes.set("winograd", most);
+      node->attributes.set("winograd_tile", most);
+      if (positions < 8) {  // of more, the weights decide
+        EXPECT_EQ(std::string(find_kernel(*node, t)->name), "conv_winograd") << t.name << ", case " << i;
+      }
+    }
+    if (i % 2 == 0) add_epilogue(s);
+    ++i;
+  }
+}
 // Taps in a line, along either axis of a picture or the only one, with every tile that they have.
 void add_winograd_lines(GeneratedBatch& batch, const Target& t, int64_t positions) {
   Sheet s;
@@ -243,23 +267,8 @@ void add_winograd_lines(GeneratedBatch& batch, const Target& t, int64_t position
       {{h, 11}, 32, 32, 1, {7, 1}, pads({3, 0, 3, 0})},
       {{9, h}, 32, 24, 1, {1, 2}, pads({0, 0, 0, 1})},
   };
-  unsigned i = 0;
-  for (const Case& c : cases) {
-    const int64_t most = positions - *std::max_element(c.kernel.begin(), c.kernel.end()) + 1;
-    if (most >= 2) {
-      Node* node = add_conv(s, i % 2 == 0 ? n : Dim(1), c, i % 3 != 1, i);
-      node->attributes.set("winograd", most);
-      node->attributes.set("winograd_tile", most);  // whatever the model says
-      if (positions < 8) {                          // of more, the weights decide
-        EXPECT_EQ(std::string(find_kernel(*node, t)->name), "conv_winograd") << t.name << ", case " << i;
-      }
-      if (i % 2 == 0) add_epilogue(s);
-    }
-    ++i;
-  }
-  s.into(batch, fmt::format("winograd_lines{}", positions),
-         {{{"N", 1}, {"H", 7}}, {{"N", 3}, {"H", 40}}, {{"N", 2}, {"H", 26}}},
-         {1e-4, positions == 8 ? 3e-5 : 1e-5});
+  add_winograd_cases(s, n, cases, t, positions);
+  into_winograd(s, batch, "lines", positions);
 }
 
 // A stride of 2 along both axes, one of them, or a line of taps, with every tile.
@@ -278,23 +287,8 @@ void add_winograd_strides(GeneratedBatch& batch, const Target& t, int64_t positi
       {{61}, 32, 36, 1, {4}, pads({1, 1}, {2})},
       {{h, 9}, 32, 24, 1, {6, 1}, pads({3, 0, 2, 0}, {2, 1})},
   };
-  unsigned i = 0;
-  for (const Case& c : cases) {
-    Node* node = add_conv(s, i % 2 == 0 ? n : Dim(1), c, i % 3 != 1, i);
-    const int64_t most = most_winograd_outputs(*node, positions);
-    if (most >= 2) {
-      node->attributes.set("winograd", most);
-      node->attributes.set("winograd_tile", most);  // whatever the model says
-      if (positions < 8) {                          // of more, the weights decide
-        EXPECT_EQ(std::string(find_kernel(*node, t)->name), "conv_winograd") << t.name << ", case " << i;
-      }
-    }
-    if (i % 2 == 0) add_epilogue(s);
-    ++i;
-  }
-  s.into(batch, fmt::format("winograd_strides{}", positions),
-         {{{"N", 1}, {"H", 7}}, {{"N", 3}, {"H", 40}}, {{"N", 2}, {"H", 26}}},
-         {1e-4, positions == 8 ? 3e-5 : 1e-5});
+  add_winograd_cases(s, n, cases, t, positions);
+  into_winograd(s, batch, "strides", positions);
 }
 
 // Few tiles of many channels: the positions are outermost.
