@@ -191,9 +191,7 @@ void WinogradWeights::transform(const float* w, double* to) const {
   }
 }
 
-double winograd_error(const Node& node, const WinogradTile& tile) {
-  const Tensor& weight = *node.inputs[1]->data;
-  const int64_t out = weight.dim(0), in = weight.dim(1);
+double winograd_error(const float* weights, int64_t out, int64_t in, const WinogradTile& tile) {
   const auto positions = static_cast<size_t>(tile.positions());
   const Axis down(tile.down), along(tile.along);
   std::mt19937 random(1);
@@ -210,15 +208,15 @@ double winograd_error(const Node& node, const WinogradTile& tile) {
     }
     transformed.push_back(both_sides(down.input, d, along.input));
   }
-  const WinogradWeights weights(tile);
+  const WinogradWeights transforms(tile);
   double worst = 0, largest = 0;
   std::vector<double> w(positions);
   for (int64_t o = 0; o < out; o += std::max<int64_t>(1, out / kChannels)) {
     std::vector<Lanes<float>> sums(positions);
     std::vector<Lanes<double>> exact(static_cast<size_t>(tile.outputs()));
     for (int64_t c = 0; c < in; ++c) {
-      const float* k = weight.as<float>() + (o * in + c) * tile.taps();
-      weights.transform(k, w.data());
+      const float* k = weights + (o * in + c) * tile.taps();
+      transforms.transform(k, w.data());
       const auto& v = transformed[static_cast<size_t>(c)];
       for (size_t i = 0; i < positions; ++i)
         for (size_t s = 0; s < kTiles; ++s) sums[i][s] += v[i][s] * static_cast<float>(w[i]);

@@ -46,9 +46,8 @@ class WinogradWeights {
   std::vector<std::vector<double>> down_, along_;
 };
 
-// The greatest error that this tile makes in float with this layer's weights,
-// on seeded inputs in [-1, 1), relative to the largest output; the node satisfies may_use_winograd
-// (ops/window.h).
-double winograd_error(const Node&, const WinogradTile& tile);
+// The greatest error that this tile makes in float with a layer's weights [out][in][tile.taps()], on seeded
+// inputs in [-1, 1), relative to the largest output.
+double winograd_error(const float* weights, int64_t out, int64_t in, const WinogradTile& tile);
 
 }  // namespace sinter

@@ -180,6 +180,7 @@ std::vector<WinogradTile> tiles_of(const Node& n) {
 // memory.
 std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
   constexpr double kTiles = 0.8;
+  const WinogradLayer l = winograd_layer(n);
   std::vector<WinogradChoice> choices;
   for (const WinogradTile& tile : tiles_of(n)) {
     choices.push_back(modelled(n, t, tile, false));
@@ -200,7 +201,7 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
   const WinogradChoice* coarse = nullptr;  // the cheapest with more than the usual error
   for (WinogradChoice& c : choices) {
     if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
-    c.error = winograd_error(n, c.tile);
+    c.error = winograd_error(l.weight, l.out, l.in, c.tile);
     if (c.error <= kUsualError) return is_worth_more(coarse, c.cycles) ? *coarse : c;
     if (c.error <= kMaxError && !coarse) coarse = &c;
   }

@@ -243,14 +243,24 @@ Tensor as_node_layout(const Attributes& a, const Tensor& t) {
   return t.transposed(perm);
 }
 
-bool may_use_winograd(const Node& n) {
+namespace {
+
+// Whether the node is a convolution over one or two axes, channels last, one group, in float32 with constant
+// weights and bias.
+bool is_plain_convolution(const Node& n) {
   if (std::string_view(n.op->name) != "Conv" || n.op->domain[0] != 0 || !is_channels_last(n.attributes))
     return false;
   const Value& w = *n.inputs[1];
   if (n.inputs[0]->type.dtype != DType::kF32 || n.outputs[0]->type.dtype != DType::kF32 || !w.data)
     return false;
   if (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data) return false;
-  if (n.attributes.integer("group", 1) != 1 || w.data->rank() < 3 || w.data->rank() > 4) return false;
+  return n.attributes.integer("group", 1) == 1 && w.data->rank() >= 3 && w.data->rank() <= 4;
+}
+
+}  // namespace
+
+bool may_use_winograd(const Node& n) {
+  if (!is_plain_convolution(n)) return false;
   const Window window = window_of(n);
   const int64_t less = std::min(window.kernel[0], window.kernel.back()),
                 more = std::max(window.kernel[0], window.kernel.back());
@@ -266,6 +276,15 @@ bool may_use_winograd(const Node& n) {
   return true;
 }
 
+bool may_use_winograd_along_rows(const Node& n) {
+  constexpr int64_t kMostChannels = 4;
+  if (!is_plain_convolution(n) || n.inputs[1]->data->rank() != 4 || n.inputs[1]->data->dim(1) > kMostChannels)
+    return false;
+  const Window w = window_of(n);
+  if (!w.is_static() || w.dilations[0] != 1 || w.dilations[1] != 1) return false;
+  return w.kernel[1] >= 3 && w.kernel[1] <= 7 && w.strides[1] <= 2;
+}
+
 int64_t winograd_outputs(int64_t taps, int64_t stride, int64_t positions) {
   if (taps == 1) return 1;
   if (stride == 1) return positions - taps + 1;
@@ -274,6 +293,7 @@ int64_t winograd_outputs(int64_t taps, int64_t stride, int64_t positions) {
 
 int64_t most_winograd_outputs(const Node& n, int64_t positions) {
   const Window w = window_of(n);
+  if (!may_use_winograd(n)) return positions - (w.kernel[1] + w.strides[1] - 1) / w.strides[1] + 1;
   int64_t most = 0;
   for (size_t a = 0; a < w.rank(); ++a)
     for (int64_t p = positions; p >= 4; p -= 2)

@@ -70,12 +70,16 @@ Tensor as_node_layout(const Attributes&, const Tensor&);  // back
 // with constant weights and bias: what Winograd's filtering computes. Rearranging sums so is a matter of the
 // caller's.
 bool may_use_winograd(const Node&);
+// Whether the node is a convolution of a picture of up to 4 channels and known extents, of 3 to 7 taps along
+// its rows and a stride of 1 or 2 there, otherwise as above: what Winograd's filtering computes along the
+// rows.
+bool may_use_winograd_along_rows(const Node&);
 // Outputs along an axis of its transform with `positions` (4, 6 or 8) positions, of the even inputs' where
 // the stride is 2; 1 for a single tap; 0 where both transforms together had 16 (a square's inputs would take
 // more than 16 KB of stack).
 int64_t winograd_outputs(int64_t taps, int64_t stride, int64_t positions);
-// The greatest number, along either axis, with at most so many positions; the node satisfies
-// may_use_winograd. 1 or less: there is no such tile.
+// The greatest number, along either axis, with at most so many positions; the node satisfies may_use_winograd
+// or may_use_winograd_along_rows. 1 or less: there is no such tile.
 int64_t most_winograd_outputs(const Node&, int64_t positions);
 
 // A convolution whose attribute `part_times` says so reads its picture, which is joined from channels of

@@ -105,7 +105,8 @@ const std::vector<Pass>& all_passes() {
        "Recognises activations written out as arithmetic, and folds constants in expressions.",
        "behind the fusions: whole expressions are in one place only now", simplify_expr},
       {"allow_winograd",
-       "Marks the convolutions of 3x3 to 6x6 taps, or 2 to 7 in a line, whose sums may be rearranged; never "
+       "Marks the convolutions of 3x3 to 6x6 taps, 2 to 7 in a line, or of up to 4 channels, whose sums may "
+       "be rearranged; never "
        "with --exact. Kernels choose "
        "by target.",
        "last: nothing reads the mark but kernels", allow_winograd},

@@ -21,8 +21,10 @@ namespace {
 
 // The mark of the algorithm that takes scratch for speed, if that is what the layer's kernel runs.
 const char* fast_algorithm(const Layer& l) {
-  constexpr std::pair<const char*, const char*> kMarks[] = {
-      {"gemm_amx", "amx"}, {"conv_winograd", "winograd"}, {"gemm_strassen", "strassen"}};
+  constexpr std::pair<const char*, const char*> kMarks[] = {{"gemm_amx", "amx"},
+                                                            {"conv_winograd", "winograd"},
+                                                            {"conv_planes_winograd", "winograd"},
+                                                            {"gemm_strassen", "strassen"}};
   for (const auto& [kernel, mark] : kMarks)
     if (l.kernel == kernel) return mark;
   return nullptr;

@@ -41,7 +41,8 @@ void collect(Graph& g, const Plan& plan, std::vector<Candidate>& found) {
       const Layer& l = plan.layers[i];
       if (l.node != n.get()) continue;
       for (size_t b = 0; b < plan.bodies[i].size(); ++b) collect(*n->bodies[b], plan.bodies[i][b], found);
-      if (l.kernel != "conv_winograd" && l.kernel != "gemm_strassen") continue;
+      if (l.kernel != "conv_winograd" && l.kernel != "conv_planes_winograd" && l.kernel != "gemm_strassen")
+        continue;
       const Shape& y = n->outputs[0]->type.shape;
       int64_t rows = 1;
       for (size_t a = 0; a + 1 < y.size(); ++a) rows *= y[a].hi();

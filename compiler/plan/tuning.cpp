@@ -71,7 +71,7 @@ std::vector<TuningCandidate> tuning_candidates(const Plan& plan) {
     if (nodes[0]->attributes.has("strip")) add(tuning_layer(nodes), {"strips", "apart"});
     for (const Node* n : nodes) {
       std::vector<std::string> products = {"direct"};
-      if (n->attributes.has("winograd") && may_use_winograd(*n)) {
+      if (n->attributes.has("winograd") && (may_use_winograd(*n) || may_use_winograd_along_rows(*n))) {
         int64_t known = 1;
         for (const int64_t positions : {4, 6, 8}) {
           const int64_t m = most_winograd_outputs(*n, positions);

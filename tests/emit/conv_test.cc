@@ -347,7 +347,7 @@ TEST(Winograd, ErrorGrowsWithTheTile) {
   Sheet s;
   Node* n = add_conv(s, Dim(1), {{12, 12}, 64, 32, 1, {3, 3}, pads({1, 1, 1, 1})}, false, 3);
   const auto error = [&](int rows, int columns) {
-    return winograd_error(*n, {{rows, 3, 1}, {columns, 3, 1}});
+    return winograd_error(winograd_layer(*n).weight, 32, 64, {{rows, 3, 1}, {columns, 3, 1}});
   };
   const double e2 = error(2, 2), e4 = error(4, 4), e46 = error(4, 6), e6 = error(6, 6);
   EXPECT_GT(e2, 0);
@@ -358,7 +358,7 @@ TEST(Winograd, ErrorGrowsWithTheTile) {
   EXPECT_LT(e6, 1e-4);
   Node* strided = add_conv(s, Dim(1), {{24, 24}, 64, 32, 1, {3, 3}, pads({1, 1, 1, 1}, {2, 2})}, false, 3);
   const auto of_stride = [&](int outputs) {
-    return winograd_error(*strided, {{outputs, 3, 2}, {outputs, 3, 2}});
+    return winograd_error(winograd_layer(*strided).weight, 32, 64, {{outputs, 3, 2}, {outputs, 3, 2}});
   };
   EXPECT_GT(of_stride(3), 0);
   EXPECT_LT(of_stride(3), of_stride(5));

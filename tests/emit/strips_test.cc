@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "emit/chain.h"
+#include "ops/window.h"
+#include "plan/arrange.h"
 
 namespace sinter {
 namespace {
@@ -208,6 +210,67 @@ void add_planes(GeneratedBatch& batch) {
   }
 }
 
+// Pictures of few channels by Winograd's filtering along their rows, with every tile; behind one a pool, with
+// which it runs in strips.
+void add_planes_winograd(GeneratedBatch& batch, const char* name) {
+  struct Picture {
+    int64_t batch, channels, height, width, out;
+    Ints kernel, strides, pads;
+    int64_t bytes = 0;  // of scratch; 0: as many as the cache has
+  };
+  const Picture pictures[] = {{1, 3, 30, 28, 64, {7, 7}, {2, 2}, {3, 3, 3, 3}},
+                              {2, 1, 19, 20, 7, {5, 7}, {1, 1}, {2, 3, 1, 3}, 48 << 10},
+                              {1, 4, 12, 15, 33, {3, 5}, {2, 2}, {0, 0, 0, 0}},
+                              {3, 2, 10, 33, 16, {2, 4}, {3, 1}, {1, 1, 0, 2}, 32 << 10},
+                              {1, 3, 2, 2, 12, {7, 7}, {1, 1}, {3, 3, 3, 3}},
+                              {1, 2, 45, 1, 4, {3, 5}, {1, 2}, {1, 4, 1, 4}, 12 << 10},
+                              {1, 1, 1, 61, 40, {1, 7}, {1, 2}, {0, 5, 0, 0}},
+                              {1, 3, 61, 47, 9, {7, 7}, {2, 2}, {3, 2, 3, 3}}};
+  for (const Picture& p : pictures)
+    for (const int64_t positions : {4, 6, 8}) {
+      Chain c;
+      Value* x = c.input({Dim(p.batch), Dim(p.channels), Dim(p.height), Dim(p.width)});
+      Value* t = c.node("Transpose", {x}, {{"perm", Ints{0, 2, 3, 1}}});
+      const Ints weights{p.out, p.channels, p.kernel[0], p.kernel[1]};
+      Value* w = c.g->add_constant("w", random_constant(DType::kF32, weights, c.seed++));
+      Value* y =
+          c.node("Conv", {t, w}, {{"channels_last", int64_t{1}}, {"pads", p.pads}, {"strides", p.strides}});
+      Attributes& a = c.g->nodes.back()->attributes;
+      const int64_t outputs = most_winograd_outputs(*c.g->nodes.back(), positions);
+      if (outputs < 2) continue;
+      a.set("winograd", outputs);
+      a.set("winograd_tile", outputs);
+      if (p.bytes > 0) a.set("winograd_bytes", p.bytes);
+      if (p.height == 61)
+        y = c.node("MaxPool", {y},
+                   {{"channels_last", int64_t{1}}, {"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}});
+      if (positions == 6 && p.height != 61) c.add_residual(c.input(y->type.shape));
+      auto planned = c.g->clone();
+      planned->outputs.push_back(planned->nodes.back()->outputs[0]);
+      arrange(*planned, target(name), 1, kCache);
+      const Node& conv = *planned->nodes[1];
+      EXPECT_EQ(std::string(find_kernel(conv, target(name))->name), "conv_planes_winograd") << p.kernel[1];
+      EXPECT_EQ(conv.attributes.has("strip"), p.height == 61);
+      c.into(batch, "planes_winograd", y);
+    }
+}
+
+// Long kernels are worth the transforms, short ones are not; nothing without the mark.
+TEST(InPlace, PlanesByWinogradWhereItPays) {
+  for (const char* name : {"avx512", "avx2", "cortex-a53", "cortex-a76"})
+    for (const int64_t kernel : {3, 7})
+      for (const int64_t mark : {0, 5}) {
+        Chain c;
+        Value* x = c.input({Dim(1), Dim(3), Dim(224), Dim(224)});
+        c.conv(c.node("Transpose", {x}, {{"perm", Ints{0, 2, 3, 1}}}), 64, kernel, 2, kernel / 2);
+        Node& conv = *c.g->nodes.back();
+        conv.attributes.set("planar", int64_t{1});
+        conv.attributes.set("winograd", mark);
+        const bool pays = std::string_view(find_kernel(conv, target(name))->name) == "conv_planes_winograd";
+        EXPECT_EQ(pays, kernel == 7 && mark > 0) << name << ", " << kernel;
+      }
+}
+
 // A convolution and the pool behind it.
 void add_pooled(GeneratedBatch& batch) {
   struct Pool {
@@ -296,6 +359,7 @@ void run(const char* name, BuildOptions options = {}) {
   add_skip(batch, name, "linear", 7);
   add_parts(batch, name);
   add_planes(batch);
+  add_planes_winograd(batch, name);
   add_pooled(batch);
   options.cache = kCache;
   expect_good(batch.run(target(name), options), name);
