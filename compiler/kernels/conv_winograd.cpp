@@ -7,7 +7,9 @@
 // positions are made with the register tiles of mac.h, transformed back and finished by the epilogue while
 // they are near. Where there are few tiles and many channels, a panel's weights at all positions don't fit
 // the cache beside V. Then all tiles are one group, and the positions are outermost: a position's inputs stay
-// in the first-level cache while all its weights pass once; S holds all channels.
+// in the first-level cache while all its weights pass once; S holds all channels. Where there are so few
+// tiles that weights come from memory more slowly than they are multiplied, half of the transformation is
+// left for then: a column of positions at a time, whose six sums of up to four tiles are in registers.
 //
 // Which tile, and whether Winograd at all, is decided a layer at a time (kernels/winograd_choice.h). The pass
 // allow_winograd marks the layers that may be rearranged so (not with --exact).
@@ -57,17 +59,16 @@ class Writer {
     w_.include("sinter/dims.h");
     w_.flops(product(out) * Dim(2 * l_.taps() * l_.in));
     w_.summary(fmt::format(
-        "Conv {0}x{1} by Winograd F({2}x{3}, {0}x{1}){11}, {4} -> {5} channels, {6} of {7} tiles, "
+        "Conv {0}x{1} by Winograd F({2}x{3}, {0}x{1}){11}, {4} -> {5} channels, {6} of {7} tiles{12}, "
         "error {8:.1g} of the largest{9}{10}",
         l_.down.taps, l_.along.taps, tile.down.outputs, tile.along.outputs, l_.in, l_.out,
         choice_.by_positions ? "positions" : "groups", choice_.group, choice_.error, picture_text(),
-        epilogue_.summary(), stride_text()));
-    pack();
-    const std::string channels = fmt::format("[{} channels]", l_.out),
-                      positions = fmt::format("[{} positions]", tile.matrices());
-    weights_->store("w", fmt::format("{}[{}], in panels of {}",
-                                     choice_.by_positions ? positions + channels : channels + positions,
-                                     l_.in, panels_.vectors * lanes));
+        epilogue_.summary(), stride_text(),
+        choice_.when_used ? ", weights transformed down the columns when they are used" : ""));
+    if (choice_.when_used)
+      pack_columns();
+    else
+      pack();
     bias_ = padded_bias(w_, l_.out);
     y_ = w_.output(0);
     body();
@@ -160,7 +161,31 @@ class Writer {
       weights_->add_group(l_.out, [&](int64_t k, int64_t o) {
         return u[static_cast<size_t>((first * l_.in + k) * l_.out + o)];
       });
+    const std::string channels = fmt::format("[{} channels]", l_.out),
+                      positions = fmt::format("[{} positions]", matrices);
+    weights_->store("w", fmt::format("{}[{}], in panels of {}",
+                                     choice_.by_positions ? positions + channels : channels + positions,
+                                     l_.in, panels_.vectors * w_.target.lanes));
   }
+  // Those that are transformed down the columns when they are used: a vector of output channels at a time.
+  void pack_columns() {
+    const int64_t width = choice_.tile.along.positions(), lanes = w_.target.lanes, vectors = out_vectors();
+    std::vector<float> u(static_cast<size_t>(width * vectors * l_.in * 3 * lanes)),
+        one(static_cast<size_t>(3 * width));
+    const WinogradWeights weights(choice_.tile);
+    for (int64_t o = 0; o < l_.out; ++o)
+      for (int64_t c = 0; c < l_.in; ++c) {
+        weights.transform_along(l_.weight + (o * l_.in + c) * l_.taps(), one.data());
+        for (int64_t j = 0; j < width; ++j)
+          for (int64_t r = 0; r < 3; ++r)
+            u[static_cast<size_t>((((j * vectors + o / lanes) * l_.in + c) * 3 + r) * lanes + o % lanes)] =
+                one[static_cast<size_t>(r * width + j)];
+      }
+    columns_ = w_.weights("w", u,
+                          fmt::format("[{} columns of positions][{} channels][{}][3 taps], in panels of {}",
+                                      width, l_.out, l_.in, lanes));
+  }
+  int64_t out_vectors() const { return (l_.out + w_.target.lanes - 1) / w_.target.lanes; }
   // The number of position k's matrix of weights, as text.
   std::string matrix() const {
     return choice_.tile.matrices() == choice_.tile.positions()
@@ -201,7 +226,8 @@ class Writer {
     };
     if (choice_.by_positions) {
       make_sums();  // of all channels: parts share them
-      positions_outermost(columns);
+      choice_.when_used ? sums_of_columns() : sums_of_positions();
+      outputs_of_tiles(columns);
     } else {
       LayerWriter::Turns panels{"0", ""};
       if (!by_groups_) panels = w_.open_parts(std::to_string(panel_count(panels_)));
@@ -250,9 +276,27 @@ class Writer {
     weights_->emit("", panels);
   }
 
-  // Parts are positions, and then tiles: a part's weights lie one behind the other, so that those which are
-  // asked for ahead are its own.
-  void positions_outermost(const std::string& columns) {
+  // Parts are vectors of channels at the positions of a column, whose weights lie in this order.
+  void sums_of_columns() {
+    const int64_t width = choice_.tile.along.positions(), vectors = out_vectors(), lanes = w_.target.lanes,
+                  weights = 3 * l_.in * lanes;
+    const LayerWriter::Turns turns = w_.open_parts(std::to_string(width * vectors));
+    w_.out.line("for (std::int64_t turn = {}; turn < {}; ++turn) {{", turns.first, turns.end);
+    w_.out.line("const std::int64_t k = turn / {0}, c = turn % {0} * kLanes;", vectors);
+    w_.out.line("const float* const wp = {} + turn * {};", columns_, weights);
+    w_.out.line(
+        "winograd_column_sums<{}>({} + k * {}, {}, {}, wp, {}, {} + k * {} + c, {}, {}, Ahead<3 * "
+        "kLanes>{{wp + "
+        "{}}});",
+        choice_.group, v_, plane_, width * plane_, pitch_, l_.in, sums_, sum_plane_, width * sum_plane_,
+        sum_pitch_, weights);
+    w_.out.line("}}");
+    w_.close_parts();
+  }
+
+  // Parts are positions: a part's weights lie one behind the other, so that those which are asked for ahead
+  // are its own.
+  void sums_of_positions() {
     const LayerWriter::Turns all{"0", ""},
         positions = w_.open_parts(std::to_string(choice_.tile.positions()));
     w_.out.line("for (std::int64_t k = {}; k < {}; ++k) {{", positions.first, positions.end);
@@ -264,6 +308,11 @@ class Writer {
     weights_->emit(matrix(), all);
     w_.out.line("}}");
     w_.close_parts();
+  }
+
+  // Parts are tiles.
+  void outputs_of_tiles(const std::string& columns) {
+    const LayerWriter::Turns all{"0", ""};
     const LayerWriter::Turns tiles = w_.open_parts("count");
     open_panel(w_, "const float*");
     outputs(columns, tiles);
@@ -388,6 +437,7 @@ class Writer {
   std::optional<PanelWeights> weights_;
   std::vector<Part> parts_;
   std::string y_, v_, sums_, bias_;
+  std::string columns_;    // of weights that are transformed when they are used
   std::string sum_pitch_;  // floats from one tile's sums to the next, as text
 };
 

@@ -41,6 +41,9 @@ class WinogradWeights {
   explicit WinogradWeights(const WinogradTile& tile);
   // tile.taps() weights, row by row, to tile.positions() numbers.
   void transform(const float* weights, double* to) const;
+  // ... along the row only, and the rest as it is: the tile has six positions down and three taps, whose rows
+  // g0, sqrt(1/2) g1, g2 become [3][tile.along.positions()] numbers.
+  void transform_along(const float* weights, float* to) const;
 
  private:
   std::vector<std::vector<double>> down_, along_;
@@ -48,6 +51,9 @@ class WinogradWeights {
 
 // The greatest error that this tile makes in float with a layer's weights [out][in][tile.taps()], on seeded
 // inputs in [-1, 1), relative to the largest output.
-double winograd_error(const float* weights, int64_t out, int64_t in, const WinogradTile& tile);
+// `when_used`: the weights are transformed down the columns when they are used
+// (WinogradWeights::transform_along).
+double winograd_error(const float* weights, int64_t out, int64_t in, const WinogradTile& tile,
+                      bool when_used = false);
 
 }  // namespace sinter

@@ -95,26 +95,27 @@ double arithmetic(const WinogradAxis& axis) {
 // For each of some threads: groups are shared, each thread reading all weights; or positions and then tiles,
 // each reading what the others have written.
 WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool by_positions,
-                        int threads = 1) {
+                        int threads = 1, bool when_used = false) {
   const WinogradLayer l = winograd_layer(n);
   const Machine machine = machine_of(t);
   const int64_t all = tiles_in(winograd_plane(n), tile), share = (all + threads - 1) / threads,
                 tiles = by_positions ? all : share;
   const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
-  WinogradChoice c{tile, by_positions ? tiles : group_of(n, t, tile, tiles, panels), by_positions};
-  if (c.group == 0) return {tile, 0, false, std::numeric_limits<double>::infinity()};
+  WinogradChoice c{tile, by_positions ? tiles : group_of(n, t, tile, tiles, panels), by_positions, when_used};
+  if (c.group == 0) return {tile, 0, false, false, std::numeric_limits<double>::infinity()};
   const double positions = static_cast<double>(tile.positions()) / (by_positions ? threads : 1);
   const double in = std::ceil(static_cast<double>(l.in) / t.lanes),
                out = std::ceil(static_cast<double>(l.out) / t.lanes);
   const double groups = std::ceil(static_cast<double>(tiles) / static_cast<double>(c.group));
   // A tile with few pixels has more loads beside its sums.
   const double pixels = std::min<double>(static_cast<double>(tiles), t.tile(panels.vectors));
-  const double density = 1 + 0.3 * (1 / pixels + 1 / static_cast<double>(panels.vectors)) * 0.5;
+  const double density = when_used ? 1 + 1 / static_cast<double>(tiles)
+                                   : 1 + 0.3 * (1 / pixels + 1 / static_cast<double>(panels.vectors)) * 0.5;
   const double sums =
       positions * static_cast<double>(tiles) * static_cast<double>(l.in) * out * density / machine.fma;
-  const double weights = positions * static_cast<double>(tile.matrices()) /
-                         static_cast<double>(tile.positions()) * static_cast<double>(l.in) * out * t.lanes *
-                         4;
+  const double matrices = static_cast<double>(tile.matrices()) / static_cast<double>(tile.positions());
+  const double weights =
+      positions * (when_used ? 0.5 : matrices) * static_cast<double>(l.in) * out * t.lanes * 4;
   // Bytes of all inputs, of one panel's weights, and of all sums.
   const double inputs = 4 * positions * static_cast<double>(tiles * winograd_pitch(l, t)),
                panel = weights / out * panels.vectors,
@@ -136,6 +137,14 @@ WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile
   c.weight_bytes = weights;
   c.cycles = beside_stream(sums, stream) + transforms;
   return c;
+}
+
+// Whether six positions down a column can have their weights transformed when they are used: the sums of a
+// column of all tiles in the registers, by words that multiply by an element of memory.
+bool may_transform_when_used(const Node& n, const Target& t, const WinogradTile& tile) {
+  constexpr int64_t kMostTiles = 4;
+  if (std::string_view(t.isa) != "avx512" || tile.down.taps != 3 || tile.down.stride != 1) return false;
+  return tile.down.positions() == 6 && tiles_in(winograd_plane(n), tile) <= kMostTiles;
 }
 
 double direct_cycles(const Node& n, const Target& t) {
@@ -184,7 +193,9 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
   std::vector<WinogradChoice> choices;
   for (const WinogradTile& tile : tiles_of(n)) {
     choices.push_back(modelled(n, t, tile, false));
-    if (fits_by_positions(n, t, tile)) choices.push_back(modelled(n, t, tile, true));
+    if (!fits_by_positions(n, t, tile)) continue;
+    choices.push_back(modelled(n, t, tile, true));
+    if (may_transform_when_used(n, t, tile)) choices.push_back(modelled(n, t, tile, true, 1, true));
   }
   const auto cost = [](const WinogradChoice& c) {
     return c.cycles * (c.tile.most_positions() == 8 ? kWorth : 1);
@@ -201,7 +212,7 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
   const WinogradChoice* coarse = nullptr;  // the cheapest with more than the usual error
   for (WinogradChoice& c : choices) {
     if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
-    c.error = winograd_error(l.weight, l.out, l.in, c.tile);
+    c.error = winograd_error(l.weight, l.out, l.in, c.tile, c.when_used);
     if (c.error <= kUsualError) return is_worth_more(coarse, c.cycles) ? *coarse : c;
     if (c.error <= kMaxError && !coarse) coarse = &c;
   }
@@ -210,7 +221,7 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
 }
 
 WinogradChoice share_winograd(const Node& n, const Target& t, WinogradChoice c, int threads) {
-  if (threads == 1 || !c.by_positions) return c;
+  if (threads == 1 || !c.by_positions || c.when_used) return c;
   const WinogradChoice groups = modelled(n, t, c.tile, false, threads),
                        positions = modelled(n, t, c.tile, true, threads);
   if (groups.cycles > positions.cycles) return c;

@@ -165,6 +165,45 @@ SINTER_INLINE void winograd_column(const float* from, std::ptrdiff_t row, int ph
 
 }  // namespace detail
 
+// The sums of T tiles at the six positions of a column, over k channels, from weights of three taps down that
+// are transformed along the row only: half as many come from memory, and each is transformed down the column
+// when it is used. w: [k][g0, sqrt(1/2) g1, g2][kLanes] of one vector of output channels. Position i of tile
+// t, channel c is v[i * plane + t * pitch + c]; its sums go to to[i * to_plane + t * to_pitch]. For 32
+// registers and words that multiply by an element of memory: T <= 4.
+template <int T, int Step>
+SINTER_INLINE void winograd_column_sums(const float* v, std::ptrdiff_t plane, std::ptrdiff_t pitch,
+                                        const float* w, std::ptrdiff_t k, float* to, std::ptrdiff_t to_plane,
+                                        std::ptrdiff_t to_pitch, Ahead<Step> ahead) {
+  constexpr float kScale[6] = {1.0f, -2.0f / 3, -2.0f / 3, 1.0f / 6, 1.0f / 6, 1.0f};  // of a row of G
+  Tile<T, 6> sum;                                                                      // [position][tile]
+  tile_bias(sum, static_cast<const float*>(nullptr));
+  const f32v half = splat(0.5f), two = splat(2.0f);
+  for (std::ptrdiff_t c = 0; c < k; c++) {
+    SINTER_UNROLL
+    for (int j = 0; j < Step; j += 16) __builtin_prefetch(ahead.next + j, 0, 2);
+    const auto position = [&](int i, f32v u) __attribute__((always_inline)) {
+      SINTER_UNROLL
+      for (int t = 0; t < T; t++) sum.a[i][t] = fma(u, splat(v[i * plane + t * pitch]), sum.a[i][t]);
+    };
+    const f32v g0 = load(w), g1 = load(w + kLanes), g2 = load(w + 2 * kLanes);
+    const f32v near = fma(half, g2, g0), far = fma(two, g2, g0);
+    position(0, g0);
+    position(5, g2);
+    position(1, add(near, g1));
+    position(2, sub(near, g1));
+    position(3, fma(two, g1, far));
+    position(4, fnma(two, g1, far));
+    v++;
+    w += 3 * kLanes;
+    ahead.next += Step;
+  }
+  SINTER_UNROLL
+  for (int i = 0; i < 6; i++) {
+    SINTER_UNROLL
+    for (int t = 0; t < T; t++) store(to + i * to_plane + t * to_pitch, mul(splat(kScale[i]), sum.a[i][t]));
+  }
+}
+
 // The matrix of weights of position k: positions of a single tap share theirs. MY x MX outputs, RY x RX taps,
 // strides of SY and SX.
 template <int MY, int MX, int RY, int RX, int SY, int SX>

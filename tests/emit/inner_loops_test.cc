@@ -85,6 +85,8 @@ std::unique_ptr<Graph> layers() {
   conv(28, 64, 128, 1, 1);
   conv(28, 64, 96, 3, 2);
   conv(28, 64, 64, 3, 1)->attributes.set("winograd", int64_t{4});
+  Node* few_tiles = conv(7, 256, 256, 3, 1);
+  for (const char* of : {"winograd", "winograd_tile"}) few_tiles->attributes.set(of, int64_t{4});
   const Arg weights = constant(random_constant(DType::kF32, {256, 384}));
   s.add("MatMul", {floats({Dim(128), Dim(256)}), weights});
   s.add("MatMul", {floats({Dim(64), Dim(256)}), weights})->attributes.set("strassen", int64_t{1});
@@ -104,10 +106,14 @@ std::unique_ptr<Graph> mixed_layers() {
   Sheet s;
   const Arg heads = floats({Dim(1), Dim(2), Dim(128), Dim(64)});
   s.add("Attention", {heads, heads, heads});
-  s.add("Conv",
+  for (const int64_t winograd : {0, 5}) {
+    Node* conv = s.add(
+        "Conv",
         {floats({Dim(1), Dim(56), Dim(56), Dim(3)}), constant(random_constant(DType::kF32, {64, 3, 7, 7}))},
-        {{"channels_last", int64_t{1}}, {"pads", Ints{3, 3, 3, 3}}, {"strides", Ints{2, 2}}})
-      ->attributes.set("planar", int64_t{1});
+        {{"channels_last", int64_t{1}}, {"pads", Ints{3, 3, 3, 3}}, {"strides", Ints{2, 2}}});
+    conv->attributes.set("planar", int64_t{1});
+    conv->attributes.set("winograd", winograd);
+  }
   return s.graph().clone();
 }
 

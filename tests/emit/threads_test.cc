@@ -89,6 +89,7 @@ void add_shared_rows(GeneratedBatch& batch) {
           ->attributes.set("strassen", int64_t{1});
   add_conv(s, Dim(1), 12, 256, 64, 3)->attributes.set("winograd", int64_t{4});  // positions
   add_conv(s, Dim(1), 13, 256, 80, 3)->attributes.set("winograd", int64_t{4});
+  add_conv(s, Dim(1), 7, 256, 270, 3)->attributes.set("winograd", int64_t{4});  // columns of positions
   add_conv(s, s.symbol("N", 1, 3), 10, 256, 40, 3)->attributes.set("winograd", int64_t{4});
   add_conv(s, Dim(1), 40, 80, 80, 3)
       ->attributes.set("winograd", int64_t{4});  // groups of about as many tiles
