@@ -234,7 +234,8 @@ class Writer {
       bias_ = w_.weights("bias", pack_bias(n_, g_, padded_), fmt::format("[{}]", g_.out_channels));
   }
 
-  // Parts are rows; where all pixels are one row, some of its tiles; where these are few, panels.
+  // Parts are rows; where all pixels are one row, some of its tiles; where these are few, or a thread would
+  // have more than its share of rows, panels.
   void open_parts() {
     strip_ = w_.strip();
     if (strip_) {
@@ -249,14 +250,22 @@ class Writer {
     }
     const bool one_row = rows_.outermost().is(1);
     by_tiles_ = one_row && flat_ && interior_.hi() >= 2 * w_.threads * tile_pixels_;
-    by_panels_ = one_row && !by_tiles_ && g_.groups == 1 && panels_.full > 0;
+    by_panels_ = !by_tiles_ && g_.groups == 1 && panels_.full > 0 && (one_row || panels_share_better());
     turns_ = w_.open_parts(w_.threads == 1 ? "1"
                            : by_tiles_     ? w_.dim(tile_count(interior_, tile_pixels_))
                            : by_panels_    ? std::to_string(panel_count(panels_))
                                            : w_.dim(rows_.outermost()));
-    if (in_parts() && !one_row) rows_.turns = turns_;
+    if (in_parts() && !one_row && !by_panels_) rows_.turns = turns_;
   }
   bool in_parts() const { return turns_.first != "0"; }
+  // Whether the thread with most to do has less of the panels than of the rows.
+  bool panels_share_better() const {
+    const auto most = [&](int64_t turns) {
+      return static_cast<double>((turns + w_.threads - 1) / w_.threads) / static_cast<double>(turns);
+    };
+    const Dim rows = rows_.outermost();
+    return !strip_ && rows.is_static() && 1.05 * most(panel_count(panels_)) < most(rows.value());
+  }
 
   // Whether each tile's pixels are finished before the next ones': where all weights stay near beside a
   // tile's rows. Sums are so short then that the stores would take the time: a panel's are a line of each

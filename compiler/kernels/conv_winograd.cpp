@@ -20,6 +20,7 @@
 #include "kernels/panel_weights.h"
 #include "kernels/winograd_choice.h"
 #include "ops/op.h"
+#include "targets/machine.h"
 
 namespace sinter {
 namespace {
@@ -107,11 +108,22 @@ class Writer {
     const int64_t tiles = likely_extent(tiles_y_ * tiles_x_), share = (tiles + w_.threads - 1) / w_.threads;
     const Panels panels = panels_of(w_.target, l_.out, choice_.group);
     const int64_t count = panel_count(panels), most = (count + w_.threads - 1) / w_.threads;
-    by_groups_ =
-        panels_cost(w_.target, l_.out, share) <=
-        1.2 * panels_cost(w_.target, l_.out, tiles) * static_cast<double>(most) / static_cast<double>(count);
+    const double part = static_cast<double>(most) / static_cast<double>(count);
+    by_groups_ = cost_of_thread(share, 1) <= 1.2 * cost_of_thread(tiles, part);
     if (!by_groups_) return;
     choice_.group = shared_group(tiles);
+  }
+
+  // Cycles of a thread's products with `part` of the weights, which it reads for each group of its tiles.
+  double cost_of_thread(int64_t tiles, double part) const {
+    const Machine m = machine_of(w_.target);
+    const WinogradTile& tile = choice_.tile;
+    const double sums =
+        part * panels_cost(w_.target, l_.out, tiles) * static_cast<double>(tile.positions() * l_.in) / m.fma;
+    const double bytes = part * static_cast<double>(4 * tile.matrices() * l_.in * l_.out);
+    const auto passes = static_cast<double>((tiles + choice_.group - 1) / choice_.group);
+    return beside_stream(sums, n_.attributes.has("weights_stay") ? bytes * passes / m.again_bytes
+                                                                 : stream_cycles(m, bytes, passes));
   }
 
   // Tiles of a group, at most as many as chosen: so that the thread which does most does little more than
