@@ -38,11 +38,11 @@ double strassen_cycles(const RowProduct& p, const Target& t, const StrassenChoic
   return beside_stream(sums, stream_cycles(m, 4 * products * k * n, passes)) + quarters + kept;
 }
 
-// Bytes that the layer's sums may take: half the second-level cache or what work is cut to, and what the
+// Bytes that the layer's sums may take: half the second-level cache, no more in the largest, and what the
 // arena allows.
 int64_t scratch_limit(const Node& n, const Target& t) {
-  const Machine m = machine_of(t);
-  return std::min({m.l2 / 2, m.work_bytes(), n.attributes.integer("strassen_bytes", INT64_MAX)});
+  constexpr int64_t kMost = 512 << 10;
+  return std::min({machine_of(t).l2 / 2, kMost, n.attributes.integer("strassen_bytes", INT64_MAX)});
 }
 
 std::optional<StrassenChoice> one_level(const Node& n, const RowProduct& p, const Target& t) {

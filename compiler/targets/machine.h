@@ -17,7 +17,7 @@ struct Machine {
   bool in_order;
   bool asks_ahead;  // weights come from far behind the caches that a core has: prefetch instructions pay
   bool starts_cold = false;    // no layer finds its weights in the second-level cache, however few they are
-  double work_share = 0.8;     // of the second-level cache, for the inputs and sums of work cut to stay there
+  double work_share = 0.8;     // of the second-level cache, for what a group of Winograd's tiles keeps there
   int64_t again_at_once = 0;   // bytes that each tile may read again for nothing; 0: what the first level has
   int64_t l3 = 0;              // bytes of a third level that a net's weights can count on; 0: not known
   double exchanged_bytes = 0;  // bytes that another core wrote last; 0: as those from behind the caches
