@@ -54,7 +54,7 @@ int64_t tiles_in(const Window& w, const WinogradTile& tile) {
 // the groups of equal size, whole register tiles or, where that is too much, a single smaller one; 0 where
 // too few sums would be in flight then.
 int64_t group_of(const Node& n, const Target& t, const WinogradTile& shape, int64_t tiles,
-                 const Panels& panels) {
+                 const Panels& panels, int threads) {
   constexpr int64_t kInFlight = 8;
   const WinogradLayer l = winograd_layer(n);
   const int64_t positions = shape.positions(), tile = t.tile(panels.vectors);
@@ -63,7 +63,7 @@ int64_t group_of(const Node& n, const Target& t, const WinogradTile& shape, int6
   const int64_t allowed = (n.attributes.integer("winograd_bytes", INT64_MAX / 2) - spare) / each;
   if (allowed < tile) return allowed * panels.vectors >= kInFlight ? allowed : 0;
   const int64_t most =
-      std::min(std::max<int64_t>(machine_of(t).work_bytes() / each, tile), allowed / tile * tile);
+      std::min(std::max<int64_t>(machine_of(t).work_bytes(threads) / each, tile), allowed / tile * tile);
   const int64_t groups = (tiles + most - 1) / most;
   return round_up((tiles + groups - 1) / groups, tile);
 }
@@ -101,7 +101,8 @@ WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile
   const int64_t all = tiles_in(winograd_plane(n), tile), share = (all + threads - 1) / threads,
                 tiles = by_positions ? all : share;
   const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
-  WinogradChoice c{tile, by_positions ? tiles : group_of(n, t, tile, tiles, panels), by_positions, when_used};
+  WinogradChoice c{tile, by_positions ? tiles : group_of(n, t, tile, tiles, panels, threads), by_positions,
+                   when_used};
   if (c.group == 0) return {tile, 0, false, false, std::numeric_limits<double>::infinity()};
   const double positions = static_cast<double>(tile.positions()) / (by_positions ? threads : 1);
   const double in = std::ceil(static_cast<double>(l.in) / t.lanes),
@@ -221,7 +222,13 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
 }
 
 WinogradChoice share_winograd(const Node& n, const Target& t, WinogradChoice c, int threads) {
-  if (threads == 1 || !c.by_positions || c.when_used) return c;
+  if (threads == 1 || c.when_used) return c;
+  if (!c.by_positions) {
+    const int64_t tiles = tiles_in(winograd_plane(n), c.tile);
+    c.group = group_of(n, t, c.tile, tiles, panels_of(t, winograd_layer(n).out, std::min<int64_t>(tiles, 64)),
+                       threads);
+    return c;
+  }
   const WinogradChoice groups = modelled(n, t, c.tile, false, threads),
                        positions = modelled(n, t, c.tile, true, threads);
   if (groups.cycles > positions.cycles) return c;

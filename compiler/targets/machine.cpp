@@ -1,10 +1,11 @@
 // The figures of machine.h. A53 to A76: issue width and caches of the usual boards (Raspberry Pi 3, 4 and 5).
 // x86-64: between Skylake-X with one 512-bit unit or Zen 4 (one 512-bit multiply-add a cycle) and larger
 // cores. On a Zen 4, groups of Winograd's tiles in a fifth of the second level are 5 to 10 % faster in nets
-// of large pictures and few channels than in most of it, nowhere slower. Sapphire Rapids and its successors:
-// two 512-bit units, but a third level that is shared over a mesh, 30 to 40 GB/s for a core, of which a
-// rented machine gives some 64 MB (15 GB/s behind it); the 2 MB before it hold what lies in a few hundred KB
-// best, and give 48 bytes a cycle. What another core wrote comes at 6 GB/s.
+// of large pictures and few channels than in most of it, nowhere slower; where two threads work, it is most
+// of the level that is 5 % faster. Sapphire Rapids and its successors: two 512-bit units, but a third level
+// that is shared over a mesh, 30 to 40 GB/s for a core, of which a rented machine gives some 64 MB (15 GB/s
+// behind it); the 2 MB before it hold what lies in a few hundred KB best, and give 48 bytes a cycle. What
+// another core wrote comes at 6 GB/s.
 #include "targets/machine.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ Machine machine_of(const Target& t) {
   if (t.aarch64) return {2, 2.4, 16, 6, 8, 64 << 10, 400 << 10, false, false};
   if (name.substr(0, 14) == "sapphirerapids")
     return {2, 1.6, 40, 6, 12, 48 << 10, 2 << 20, false, true, true, 0.25, 80 << 10, 64 << 20, 2};
-  if (isa == "avx512") return {1, 1.2, 32, 8, 20, 32 << 10, 1 << 20, false, true, false, 0.2};
+  if (isa == "avx512") return {1, 1.2, 32, 8, 20, 32 << 10, 1 << 20, false, true, false, 0.2, 0, 0, 0, 0.8};
   if (isa == "avx2") return {2, 2, 32, 8, 20, 32 << 10, 512 << 10, false, true};
   return {1, 2, 16, 6, 12, 32 << 10, 256 << 10, false, false};
 }

@@ -21,9 +21,13 @@ struct Machine {
   int64_t again_at_once = 0;   // bytes that each tile may read again for nothing; 0: what the first level has
   int64_t l3 = 0;              // bytes of a third level that a net's weights can count on; 0: not known
   double exchanged_bytes = 0;  // bytes that another core wrote last; 0: as those from behind the caches
+  double shared_work_share = 0;  // work_share where several threads work; 0: the same
   double other_core_bytes() const { return exchanged_bytes > 0 ? exchanged_bytes : again_bytes; }
   int64_t reread_bytes() const { return again_at_once > 0 ? again_at_once : l1; }
-  int64_t work_bytes() const { return static_cast<int64_t>(static_cast<double>(l2) * work_share); }
+  int64_t work_bytes(int threads) const {
+    const double share = threads > 1 && shared_work_share > 0 ? shared_work_share : work_share;
+    return static_cast<int64_t>(static_cast<double>(l2) * share);
+  }
 };
 
 Machine machine_of(const Target&);
