@@ -83,8 +83,8 @@ int64_t rows_of_group(const Node& n, const Target& t, const Planes& p, const Win
   return (rows + groups - 1) / groups;
 }
 
-// Of what a row takes, as the others' (kernels/winograd_choice.cpp): transforms of eight positions have twice
-// the arithmetic.
+// Cycles of a row of the result. Loads, stores and arithmetic of the transforms are counted as for both axes
+// (kernels/winograd_choice.cpp); numbers that become columns go to lines far from each other.
 double modelled(const Target& t, const Planes& p, const Choice& c) {
   const Machine m = machine_of(t);
   const auto positions = static_cast<double>(c.tile.positions()), rows = static_cast<double>(c.group),

@@ -39,7 +39,8 @@ struct WinogradChoice {
 // (passes/allow_winograd.cpp). Tuning (plan/tuning.h) decides instead of the model; the limits hold.
 std::optional<WinogradChoice> choose_winograd(const Node&, const Target&);
 // The choice for some threads: the same tile, so that the bits are the same, but groups where the threads
-// would read more of each other's positions than each gains by reading its own positions' weights only.
+// would read more of each other's positions than each gains by reading its own positions' weights only, and
+// groups of the size that is best for several threads (targets/machine.h, shared_work_share).
 WinogradChoice share_winograd(const Node&, const Target&, WinogradChoice, int threads);
 
 }  // namespace sinter
