@@ -261,7 +261,8 @@ class Writer {
   // Whether the thread with most to do has less of the panels than of the rows.
   bool panels_share_better() const {
     const auto most = [&](int64_t turns) {
-      return static_cast<double>((turns + w_.threads - 1) / w_.threads) / static_cast<double>(turns);
+      const int64_t own = (turns + w_.threads - 1) / w_.threads;
+      return static_cast<double>(own) / static_cast<double>(turns);
     };
     const Dim rows = rows_.outermost();
     return !strip_ && rows.is_static() && 1.05 * most(panel_count(panels_)) < most(rows.value());

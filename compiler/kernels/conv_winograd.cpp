@@ -121,7 +121,8 @@ class Writer {
     const double sums =
         part * panels_cost(w_.target, l_.out, tiles) * static_cast<double>(tile.positions() * l_.in) / m.fma;
     const double bytes = part * static_cast<double>(4 * tile.matrices() * l_.in * l_.out);
-    const auto passes = static_cast<double>((tiles + choice_.group - 1) / choice_.group);
+    const int64_t groups = (tiles + choice_.group - 1) / choice_.group;
+    const auto passes = static_cast<double>(groups);
     return beside_stream(sums, n_.attributes.has("weights_stay") ? bytes * passes / m.again_bytes
                                                                  : stream_cycles(m, bytes, passes));
   }
