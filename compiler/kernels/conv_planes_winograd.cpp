@@ -89,7 +89,7 @@ double modelled(const Target& t, const Planes& p, const Choice& c) {
   const Machine m = machine_of(t);
   const auto positions = static_cast<double>(c.tile.positions()), rows = static_cast<double>(c.group),
              tiles = static_cast<double>(p.tiles(c.tile.along.outputs));
-  const double arithmetic = c.tile.positions() == 8 ? 3.8 : 2;
+  const double arithmetic = winograd_arithmetic(c.tile.along);
   const double vectors = std::ceil(static_cast<double>(p.weight.dim(0)) / t.lanes);
   const double inputs = static_cast<double>(p.picture_rows(c.group)) / rows;  // rows of the picture
   const double sums = positions * tiles * static_cast<double>(p.depth()) * vectors * 1.1 / m.fma;
@@ -108,12 +108,12 @@ double direct_cycles(const Target& t, const Planes& p) {
 }
 
 std::optional<Choice> choose(const Node& n, const Target& t) {
-  constexpr double kMaxError = 1e-5;
   const int64_t most = n.attributes.integer("winograd", 0), tuned = n.attributes.integer("winograd_tile", 0);
   if (most < 2 || !may_use_winograd_along_rows(n)) return std::nullopt;
   const Planes p(n);
   std::optional<Choice> best;
   const double direct = direct_cycles(t, p);
+  const std::vector<float> lines = p.lines();
   for (const int positions : {8, 6, 4}) {
     const int64_t outputs = positions - p.taps + 1;
     if (outputs < 2 || outputs > most || (tuned != 0 && outputs != tuned)) continue;
@@ -121,8 +121,8 @@ std::optional<Choice> choose(const Node& n, const Target& t) {
     c.group = rows_of_group(n, t, p, c.tile);
     c.cycles = modelled(t, p, c);
     if (c.cycles >= (best ? best->cycles : tuned != 0 ? INFINITY : direct)) continue;
-    c.error = winograd_error(p.lines().data(), p.weight.dim(0), p.depth(), c.tile);
-    if (c.error <= kMaxError) best = c;
+    c.error = winograd_error(lines.data(), p.weight.dim(0), p.depth(), c.tile);
+    if (c.error <= kMaxWinogradError) best = c;
   }
   return best;
 }
@@ -304,9 +304,7 @@ class Writer {
     w_.out.line("store_lanes({} + {} + oc, {}, lanes);", y_, rows_.output_offset("ox + j"), value);
     w_.out.line("}});");
     w_.out.put("};");
-    w_.out.line("constexpr int kFull = last.value == kLanes ? kVectors : kVectors - 1;");
-    w_.out.line("for (std::int64_t o = 0; o < kFull; ++o) finish(o, Int<kLanes>());");
-    w_.out.line("if constexpr (kFull < kVectors) finish(kFull, last);");
+    finish_vectors(w_);
     w_.out.line("}}");
   }
 

@@ -431,9 +431,7 @@ class Writer {
                 batched ? fmt::format("n * {} + ", height) : "", width, w_.dim(output_pitch(n_)), value);
     w_.out.line("}});");
     w_.out.put("};");
-    w_.out.line("constexpr int kFull = last.value == kLanes ? kVectors : kVectors - 1;");
-    w_.out.line("for (std::int64_t o = 0; o < kFull; ++o) finish(o, Int<kLanes>());");
-    w_.out.line("if constexpr (kFull < kVectors) finish(kFull, last);");
+    finish_vectors(w_);
     w_.out.line("}}");
   }
 

@@ -128,6 +128,12 @@ void emit_tile_range(LayerWriter& w, const std::string& first, const std::string
     w.out.line("for (; {0} + {1} <= {2}; {0} += {1}) {3}", v, t, end, filled(call, v, t));
 }
 
+void finish_vectors(LayerWriter& w) {
+  w.out.line("constexpr int kFull = last.value == kLanes ? kVectors : kVectors - 1;");
+  w.out.line("for (std::int64_t o = 0; o < kFull; ++o) finish(o, Int<kLanes>());");
+  w.out.line("if constexpr (kFull < kVectors) finish(kFull, last);");
+}
+
 void open_panel(LayerWriter& w, const char* weights, const char* last) {
   w.out.line(
       "// `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights");

@@ -68,6 +68,9 @@ void emit_tile_range(LayerWriter& w, const std::string& first, const std::string
 // parameter; `last`: the type of the one before.
 void open_panel(LayerWriter& w, const char* weights = "const float* wp", const char* last = "auto");
 
+// In the function of a panel: the lines that call finish(number, Int<lanes>) for each of its vectors.
+void finish_vectors(LayerWriter& w);
+
 // The lines that call `panel(Int<vectors>, Int<lanes of the last>, channel, weights)` for every panel of
 // `turns`. `pointer`: what to pass for the address of a panel's weights, a full panel's or the last one's.
 using PanelPointer = std::function<std::string(const std::string& address, bool full)>;

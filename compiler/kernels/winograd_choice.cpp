@@ -1,6 +1,6 @@
 // The model of cycles behind winograd_choice.h. For each tile that is allowed, groups of tiles or positions
 // outermost (kernels/conv_winograd.cpp); the cheapest whose error is small, or the cheapest of all where it
-// is worth an error of up to kMaxError.
+// is worth an error of up to kMaxWinogradError.
 #include "kernels/winograd_choice.h"
 
 #include <algorithm>
@@ -36,11 +36,19 @@ int64_t winograd_pitch(const WinogradLayer& l, const Target& t) { return round_u
 
 int64_t likely_extent(const Dim& d) { return d.is_static() ? d.value() : std::min<int64_t>(d.hi(), 64); }
 
+double winograd_arithmetic(const WinogradAxis& axis) {
+  constexpr double kSorting = 2.1;
+  const double each = axis.even() == 8 ? 3.8 : axis.even() == 1 ? 0.0 : 2.0;
+  if (!axis.has_phases()) return each;
+  const double share = static_cast<double>(axis.even()) / static_cast<double>(axis.positions());
+  return kSorting + (axis.has_one_odd_tap() ? each * share : each);
+}
+
 namespace {
 
 // Of the layer's largest output. Six positions make 1e-6 to 3e-6, eight 3e-6 to 1e-5: they must be worth
 // that.
-constexpr double kUsualError = 3e-6, kMaxError = 1e-5;
+constexpr double kUsualError = 3e-6;
 constexpr double kWorth = 1.06;  // times as fast as with six, or as what makes no more than the usual error
 
 // How many tiles cover the picture.
@@ -79,17 +87,6 @@ bool fits_by_positions(const Node& n, const Target& t, const WinogradTile& shape
   const int64_t in = 4 * tiles * winograd_pitch(l, t), out = 4 * tiles * round_up(l.out, t.lanes);
   return in <= m.l1 && shape.positions() * out <= 2 * m.l2 &&
          shape.positions() * (in + out + 128) <= n.attributes.integer("winograd_bytes", INT64_MAX);
-}
-
-// Loads, stores and arithmetic of the two transforms are counted a position; the arithmetic of eight
-// positions is twice as much each. Of a single tap's there is none. Even and odd numbers of many positions go
-// through the stack.
-double arithmetic(const WinogradAxis& axis) {
-  constexpr double kSorting = 2.1;
-  const double each = axis.even() == 8 ? 3.8 : axis.even() == 1 ? 0.0 : 2.0;
-  if (!axis.has_phases()) return each;
-  const double share = static_cast<double>(axis.even()) / static_cast<double>(axis.positions());
-  return kSorting + (axis.has_one_odd_tap() ? each * share : each);
 }
 
 // For each of some threads: groups are shared, each thread reading all weights; or positions and then tiles,
@@ -132,8 +129,8 @@ WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile
               exchanged / machine.other_core_bytes();
   else if (inputs / groups + panel > l2)
     stream += inputs * static_cast<double>(panel_count(panels)) / machine.again_bytes;
-  const double transform =
-      (4 + arithmetic(tile.down) + arithmetic(tile.along)) * static_cast<double>(tile.positions());
+  const double transform = (4 + winograd_arithmetic(tile.down) + winograd_arithmetic(tile.along)) *
+                           static_cast<double>(tile.positions());
   const double transforms = static_cast<double>(share) * (in + out * 0.9) * transform / machine.ops;
   c.weight_bytes = weights;
   c.cycles = beside_stream(sums, stream) + transforms;
@@ -215,7 +212,7 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
     if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
     c.error = winograd_error(l.weight, l.out, l.in, c.tile, c.when_used);
     if (c.error <= kUsualError) return is_worth_more(coarse, c.cycles) ? *coarse : c;
-    if (c.error <= kMaxError && !coarse) coarse = &c;
+    if (c.error <= kMaxWinogradError && !coarse) coarse = &c;
   }
   if (is_worth_more(coarse, std::min(direct, tiles))) return *coarse;
   return std::nullopt;

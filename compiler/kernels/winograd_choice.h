@@ -25,6 +25,13 @@ int64_t winograd_pitch(const WinogradLayer&, const Target&);
 // An extent, or what stands for a free one in a model of cycles: its bound, 64 at most.
 int64_t likely_extent(const Dim&);
 
+// The greatest error of a layer, of its largest output (docs/decisions/0014-rounding-budget.md).
+constexpr double kMaxWinogradError = 1e-5;
+// Loads, stores and arithmetic of the two transforms are counted a position; the arithmetic of eight
+// positions is twice as much each. Of a single tap's there is none. Even and odd numbers of many positions go
+// through the stack.
+double winograd_arithmetic(const WinogradAxis&);
+
 // The work of one picture cut into tiles.
 struct WinogradChoice {
   WinogradTile tile;

@@ -41,8 +41,7 @@ SINTER_INLINE void pixels_to_columns(const float* row, std::int64_t width, std::
 // `rows` rows of the picture [channels][height][width]. The first tile's inputs begin at (top, left),
 // possibly outside, where all is 0. Position k of tile t, row r, channel c, phase i (of S) goes to v[k *
 // plane + t * pitch + (r * channels + c) * S + i]; pitch >= rows * channels * S, a whole number of vectors.
-// `columns`: [(tiles
-// - 1) * M + N][pitch] floats of scratch.
+// `columns`: scratch of [(tiles - 1) * M + N][pitch] floats.
 template <int N, int M, int S>
 [[gnu::noinline]] static void winograd_planes(const float* x, std::int64_t height, std::int64_t width,
                                               std::int64_t channels, std::int64_t top, std::int64_t left,
