@@ -14,6 +14,7 @@
 #include "kernels/strassen.h"
 #include "kernels/tiles.h"
 #include "ops/op.h"
+#include "targets/machine.h"
 
 namespace sinter {
 namespace {
@@ -80,8 +81,9 @@ class Writer {
                                choice_.levels == 2 ? "[7]" : "", k, n, panels_.vectors * w_.target.lanes));
   }
 
-  // Two levels: pieces of the register tiles. Of each, for each product of the first level its left factor
-  // and the sums of that one's quarters; then for each panel the seven products of the second.
+  // Two levels: for each product of the first level pieces of the register tiles, which find its weights in
+  // the second-level cache but for the first one. Of each piece that product's left factor and the sums of
+  // the factor's quarters; then for each panel the seven products of the second level.
   void twice() {
     const StrassenChoice& c = choice_;
     // As many for each thread.
@@ -92,6 +94,8 @@ class Writer {
                       second = w_.scratch_of_part("s2", "float", rows * k),
                       spare = w_.scratch_of_part("spare", "float", 8 * tiles_.columns);
     kept_ = w_.scratch_of_part("kept", "float", 2 * rows * tiles_.width);
+    w_.out.line("for (int a = 0; a < 7; ++a) {{");
+    w_.out.line("const StrassenStep whole = kStrassenSteps[a];");
     w_.out.line("for (std::int64_t piece = {}; piece < {}; ++piece) {{", turns.first, turns.end);
     w_.out.line("const std::int64_t tile = piece * {0} / {1}, tiles = (piece + 1) * {0} / {1};", tiles_.count,
                 pieces);
@@ -105,8 +109,6 @@ class Writer {
     w_.out.line("const float* const upper = {} + first * {};", x_, k);
     w_.out.line("const float* const lower = upper + {};", (p_.rows - c.height) * k);
     w_.out.line("const float* const quarters[4] = {{upper, upper + {0}, lower, lower + {0}}};", k / 2);
-    w_.out.line("for (int a = 0; a < 7; ++a) {{");
-    w_.out.line("const StrassenStep whole = kStrassenSteps[a];");
     w_.out.line("const StrassenFactor left = strassen_left(a, quarters, {}, rows, {}, {}, {}, {});",
                 (c.height - c.quarter) * k, k / 4, k, first, second);
     w_.out.line("// the left factors, in the order of the steps");
@@ -122,7 +124,15 @@ class Writer {
   }
 
   void twice_panel(const std::string& spare, int64_t most_rows, int64_t pieces) {
-    open_panel(4, (tiles_.count + pieces - 1) / pieces);
+    // Where the weights of two products fit the second-level cache, each piece asks for its share of the next
+    // one's, as memory gives them no faster than all pieces together need them.
+    const bool far = pieces > 1 && w_.threads == 1 && 8 * first_size_ <= machine_of(w_.target).l2;
+    if (far)
+      open_panel(
+          4, tiles_.count,
+          fmt::format("{} + piece * ({} * kVectors * kLanes) / {}", first_size_, 7 * (p_.k / 4), pieces));
+    else
+      open_panel(4, (tiles_.count + pieces - 1) / pieces);
     w_.out.line(
         "const auto product = [&](auto ends, auto pixels, std::int64_t i, int q) "
         "__attribute__((always_inline)) {{");
@@ -255,7 +265,9 @@ class Writer {
     w_.out.line("const float* const upper = {} + first * {};", x_, p_.k);
   }
 
-  void open_panel(int side, int64_t tiles) {
+  // A panel of `tiles` register tiles asks for weights `ahead` (text) floats behind its own first ones;
+  // without a text for those of the next product.
+  void open_panel(int side, int64_t tiles, std::string ahead = "") {
     w_.out.line(
         "// `vectors` vectors of columns from c in each of {} parts, the last one with `last` columns", side);
     w_.out.line(
@@ -263,7 +275,8 @@ class Writer {
         "__attribute__((always_inline)) {{");
     w_.out.line("constexpr int kVectors = vectors.value;");
     step_ = floats_ahead(w_.target, panels_.vectors, tiles);
-    if (step_ > 0) w_.out.line("Ahead<{}> ahead{{wp + {} * kVectors * kLanes}};", step_, p_.k / side);
+    if (ahead.empty()) ahead = fmt::format("{} * kVectors * kLanes", p_.k / side);
+    if (step_ > 0) w_.out.line("Ahead<{}> ahead{{wp + {}}};", step_, ahead);
   }
 
   void mac(int side) {

@@ -1,6 +1,7 @@
 // Products of a tensor's rows with a constant matrix, by Strassen's seven products of quarters: whether it
 // pays, its weights and its error (the formulas are in runtime/sinter/strassen.h).
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -38,8 +39,12 @@ struct StrassenTiles {
     rows = quarter / into;
     larger = quarter % into;
   }
+  int64_t rows_before(int64_t tile) const { return tile * rows + std::min(tile, larger); }
   int64_t most_rows(int64_t pieces) const {
-    return (count + pieces - 1) / pieces * (rows + (larger > 0 ? 1 : 0));
+    int64_t most = 0;
+    for (int64_t p = 0; p < pieces; ++p)
+      most = std::max(most, rows_before((p + 1) * count / pieces) - rows_before(p * count / pieces));
+    return most;
   }
   int64_t floats(const RowProduct&, int64_t pieces) const;  // of scratch
 };

@@ -94,8 +94,8 @@ struct StrassenFactor {
 
 // The left factor of product Q of the quarters of x, each of which has four again: two above, `quarter`
 // floats each, and two `apart` floats behind them. Its own sums S2, S1, S4, S3 go side by side to `sums`. A
-// factor that is a sum goes to the rows of `to`, the upper half's quarters and then the lower half's; that of
-// product 4 is made from what product 3 left there. Rows are `pitch` floats apart everywhere.
+// factor that is a sum goes to the rows of `to`, the upper half's quarters and then the lower half's. Rows
+// are `pitch` floats apart everywhere.
 template <int Q>
 [[gnu::noinline, maybe_unused]] static StrassenFactor strassen_left(const float* const* x,
                                                                     std::ptrdiff_t apart, std::int64_t rows,
@@ -112,11 +112,10 @@ template <int Q>
         float* const own = to + i * pitch + k + b * quarter;
         if constexpr (Q == 0) f[b] = load_lanes(x[0] + at, lanes);
         if constexpr (Q == 1) f[b] = load_lanes(x[1] + at, lanes);
-        if constexpr (Q == 2 || Q == 3)
+        if constexpr (Q >= 2 && Q <= 4)
           f[b] = add(load_lanes(x[2] + at, lanes), load_lanes(x[3] + at, lanes));
-        if constexpr (Q == 2) f[b] = sub(f[b], load_lanes(x[0] + at, lanes));
-        if constexpr (Q == 4)
-          f[b] = sub(load_lanes(x[1] + at, lanes), sub(load_lanes(own, lanes), load_lanes(x[0] + at, lanes)));
+        if constexpr (Q == 2 || Q == 4) f[b] = sub(f[b], load_lanes(x[0] + at, lanes));
+        if constexpr (Q == 4) f[b] = sub(load_lanes(x[1] + at, lanes), f[b]);
         if constexpr (Q == 5) f[b] = sub(load_lanes(x[0] + at, lanes), load_lanes(x[2] + at, lanes));
         if constexpr (Q == 6) f[b] = load_lanes(x[3] + at, lanes);
         if constexpr (kSum) store_lanes(own, f[b], lanes);
