@@ -151,6 +151,7 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   passes.tile_matrices = c.target->tile_matrices;
   passes.dot_products = c.target->dot_products || o.small_weights;  // as floats, bytes would take four times
   run_passes(*c.graph, passes, hooks);
+  tell_near_weights(*c.graph, *c.target);
   arrange(*c.graph, *c.target, o.threads, 0, tuning);
   if (o.small_weights)
     store_small_weights(*c.graph);

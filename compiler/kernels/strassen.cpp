@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kMaxError[] = {0, 3e-6, 1e-5};  // of the layer's largest output, by levels
 
-double strassen_cycles(const RowProduct& p, const Target& t, const StrassenChoice& c) {
+double strassen_cycles(const RowProduct& p, const Target& t, const StrassenChoice& c, bool near) {
   const Machine m = machine_of(t);
   const int side = 1 << c.levels;
   const int64_t depth = p.k / side, columns = p.n / side;
@@ -35,7 +35,7 @@ double strassen_cycles(const RowProduct& p, const Target& t, const StrassenChoic
   const double quarters = more * rows * k / lanes * (12 / m.ops + 32 * lanes / m.l2_bytes);
   const double kept = more * rows * n / lanes * 48 / m.ops;
   const double passes = static_cast<double>(c.levels == 1 ? c.groups : c.pieces);
-  return beside_stream(sums, stream_cycles(m, 4 * products * k * n, passes)) + quarters + kept;
+  return beside_stream(sums, stream_cycles(m, 4 * products * k * n, passes, near)) + quarters + kept;
 }
 
 // Bytes that the layer's sums may take: half the second-level cache, no more in the largest, and what the
@@ -115,14 +115,14 @@ std::optional<StrassenChoice> choose_strassen(const Node& n, const Target& t) {
   if (mark == 0 || !may_use_strassen(n)) return std::nullopt;
   if (n.epilogue && !has_vector_text(*n.epilogue)) return std::nullopt;
   const auto p = row_product(n);
-  const bool tuned = mark != 1;
+  const bool tuned = mark != 1, near = n.attributes.has("weights_near");
   if (!tuned && machine_of(t).in_order) return std::nullopt;
-  double best = tuned ? 1e300 : 0.97 * plain_cycles(*p, t);
+  double best = tuned ? 1e300 : 0.97 * plain_cycles(*p, t, near);
   std::optional<StrassenChoice> choice;
   for (auto c : {one_level(n, *p, t), two_levels(n, *p, t)}) {
     if (!c || c->levels > n.attributes.integer("strassen_levels", 2)) continue;
     if (c->levels == 2 && (tuned ? mark != kTunedStrassenTwice : !machine_of(t).asks_ahead)) continue;
-    const double cost = tuned ? 0 : strassen_cycles(*p, t, *c);
+    const double cost = tuned ? 0 : strassen_cycles(*p, t, *c, near);
     if (cost >= best) continue;
     c->error = strassen_error(*p, c->levels);
     if (!(c->error <= kMaxError[c->levels])) continue;

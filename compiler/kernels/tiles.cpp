@@ -51,10 +51,10 @@ double panels_cost(const Target& t, int64_t channels, int64_t pixels) {
   return best_panels(t, channels, pixels).second;
 }
 
-double plain_cycles(const RowProduct& p, const Target& t) {
+double plain_cycles(const RowProduct& p, const Target& t, bool near) {
   const Machine m = machine_of(t);
   const auto k = static_cast<double>(p.k), n = static_cast<double>(p.n);
-  return beside_stream(k * panels_cost(t, p.n, p.rows) / m.fma, stream_cycles(m, 4 * k * n, 1));
+  return beside_stream(k * panels_cost(t, p.n, p.rows) / m.fma, stream_cycles(m, 4 * k * n, 1, near));
 }
 
 Panels cut_panels(int64_t channels, int vectors, int lanes) {

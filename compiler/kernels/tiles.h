@@ -28,8 +28,8 @@ Panels panels_of(const Target&, int64_t channels, int64_t pixels);
 Panels cut_panels(int64_t channels, int vectors, int lanes);
 // Vector multiply-adds, and what else takes their time, of one input channel with those panels.
 double panels_cost(const Target&, int64_t channels, int64_t pixels);
-// Cycles of the product by register tiles, its weights with them.
-double plain_cycles(const RowProduct&, const Target&);
+// Cycles of the product by register tiles, its weights with them; near: from the third level.
+double plain_cycles(const RowProduct&, const Target&, bool near = false);
 
 // Packs weights for `panels`: element (k, channel) is `at(k, channel)`; k runs over taps and input channels
 // in the order of the loops. Lanes beyond the last channel are 0, or left out of the last panel's rows.

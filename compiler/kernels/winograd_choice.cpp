@@ -122,8 +122,9 @@ WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile
   const double exchanged =
       (inputs + 4 * static_cast<double>(tile.positions() * share) * out * t.lanes) * (threads - 1) / threads;
   const auto l2 = static_cast<double>(machine.l2);
-  double stream = threads > 1 && n.attributes.has("weights_stay") ? weights * groups / machine.again_bytes
-                                                                  : stream_cycles(machine, weights, groups);
+  double stream = threads > 1 && n.attributes.has("weights_stay")
+                      ? weights * groups / machine.again_bytes
+                      : stream_cycles(machine, weights, groups, n.attributes.has("weights_near"));
   if (by_positions)
     stream += 2 * outputs / (inputs + outputs > l2 ? machine.again_bytes : machine.l2_bytes) +
               exchanged / machine.other_core_bytes();
@@ -154,7 +155,7 @@ double direct_cycles(const Node& n, const Target& t) {
   const double taps = static_cast<double>(l.taps()) * columns_share(n, t);
   const double sums = taps * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
   const double weights = taps * static_cast<double>(l.in) * out * t.lanes * 4;
-  return beside_stream(sums, stream_cycles(machine, weights, 1));
+  return beside_stream(sums, stream_cycles(machine, weights, 1, n.attributes.has("weights_near")));
 }
 
 // The tiles that the attribute `winograd` allows (it is the most outputs along an axis), squares and those

@@ -52,6 +52,8 @@ int64_t constant_bytes(const Graph&);
 // --small-weights: weights are stored without what is only there to be read faster (attributes `short_rows`
 // and `half_weights`, kernels/panel_weights.h).
 void store_small_weights(Graph&);
+// Layers are told (attribute `weights_near`) where all weights stay in the third-level cache.
+void tell_near_weights(Graph&, const Target&);
 // For several threads on tile matrices: products may store their weights in parts (attribute `weight_parts`)
 // where these come in time, and are told where all stay near (plan/weight_parts.cpp).
 void store_weight_parts(Graph&, const Target&, int threads);

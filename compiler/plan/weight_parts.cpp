@@ -8,6 +8,9 @@
 //
 // Where they stay there, Winograd's layers are told so, too (attribute `weights_stay`), which then may let
 // each thread read all of them (kernels/conv_winograd.cpp).
+//
+// On cores whose third level keeps a small net's weights for the one thread that runs it, its layers are told
+// (attribute `weights_near`): faster algorithms may then take more weights.
 #include <vector>
 
 #include "ops/row_product.h"
@@ -15,6 +18,12 @@
 #include "targets/machine.h"
 
 namespace sinter {
+
+void tell_near_weights(Graph& g, const Target& t) {
+  constexpr int64_t kPacked = 2;  // times the model's bytes, with what algorithms add to some layers
+  if (kPacked * constant_bytes(g) > machine_of(t).near_weights) return;
+  for (const auto& n : g.nodes) n->attributes.set("weights_near", int64_t{1});
+}
 
 void store_weight_parts(Graph& g, const Target& t, int threads) {
   constexpr int64_t kManyRows = 96;  // of a thread

@@ -22,6 +22,9 @@ struct Machine {
   int64_t l3 = 0;              // bytes of a third level that a net's weights can count on; 0: not known
   double exchanged_bytes = 0;  // bytes that another core wrote last; 0: as those from behind the caches
   double shared_work_share = 0;  // work_share where several threads work; 0: the same
+  // Bytes of a net's weights that stay in the third level from one run to the next, so that one thread gets
+  // them at again_bytes; 0: none do.
+  int64_t near_weights = 0;
   double other_core_bytes() const { return exchanged_bytes > 0 ? exchanged_bytes : again_bytes; }
   int64_t reread_bytes() const { return again_at_once > 0 ? again_at_once : l1; }
   int64_t work_bytes(int threads) const {
@@ -32,8 +35,8 @@ struct Machine {
 
 Machine machine_of(const Target&);
 
-// Cycles for which a layer's weights stream in, `passes` times.
-double stream_cycles(const Machine&, double weight_bytes, double passes);
+// Cycles for which a layer's weights stream in, `passes` times; near: the first time from the third level.
+double stream_cycles(const Machine&, double weight_bytes, double passes, bool near = false);
 // Cycles of a layer whose sums take `sums` and whose weights stream in beside them in `stream`.
 double beside_stream(double sums, double stream);
 

@@ -1,8 +1,10 @@
 // The table of targets, and which of them this machine is.
 #include <string_view>
 
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(__x86_64__)
 #include <cpuid.h>
+#endif
+#if defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -26,9 +28,21 @@ const std::vector<const Target*>& all_targets() {
 }
 
 namespace {
+#if defined(__x86_64__)
+// Zen 5 with whole 512-bit units: family 1Ah, but for Strix Point (models 2xh) and Krackan Point (6xh), whose
+// units are half as wide.
+bool is_wide_zen5() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__builtin_cpu_is("amd") || __get_cpuid(1, &a, &b, &c, &d) == 0) return false;
+  const unsigned family = (a >> 8 & 15) + (a >> 20 & 255), model = (a >> 4 & 15) | (a >> 12 & 0xf0);
+  return family == 0x1a && model >> 4 != 2 && model >> 4 != 6;
+}
+#endif
+
 // Whether a row that this machine executes was made for cores like its own.
 bool suits_host([[maybe_unused]] const Target& t) {
 #if defined(__x86_64__)
+  if (std::string_view(t.name) == "zen5") return is_wide_zen5();
   if (std::string_view(t.name).substr(0, 14) == "sapphirerapids")
     return __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512bf16");
 #endif
@@ -70,7 +84,7 @@ bool host_can_run(const Target& t) {
 const Target* find_target(const std::string& name) {
   if (name == "host") {
     // aarch64 rows are listed from specific to general; the general one is right on every board.
-    for (const char* best : {"sapphirerapids-amx", "sapphirerapids", "avx512vnni", "avx512", "avx2",
+    for (const char* best : {"sapphirerapids-amx", "sapphirerapids", "zen5", "avx512vnni", "avx512", "avx2",
                              "x86-64-v2", "aarch64", "scalar"})
       if (const Target* t = find_target(best); t && host_can_run(*t) && suits_host(*t)) return t;
   }

@@ -355,6 +355,7 @@ void run(const char* name, const BuildOptions& options = {}, bool few = false) {
 
 TEST(Conv, Avx512) { run("avx512", {.flags = "-O2"}); }
 TEST(Conv, SapphireRapids) { run("sapphirerapids", {.flags = "-O2"}, true); }
+TEST(Conv, Zen5) { run("zen5", {.flags = "-O2"}, true); }
 TEST(Conv, Avx2) { run("avx2"); }
 TEST(Conv, Sse42) { run("x86-64-v2", {}, true); }
 TEST(Conv, Scalar) { run("scalar", {}, true); }
