@@ -10,6 +10,7 @@
 #include "emit/layer.h"
 #include "emit/row_products.h"
 #include "passes/passes.h"
+#include "plan/plan.h"
 
 namespace sinter {
 namespace {
@@ -157,6 +158,21 @@ TEST(Strassen, OnlyWhereAllowedAndFaster) {
   narrow.n = 16;
   few.x = {Dim(4), Dim(256)};
   for (const RowProductCase& c : {odd, narrow, few}) EXPECT_EQ(kernel_of(marked(c, 1), "avx512"), "gemm");
+}
+
+// Weights of a small net come from the third level on a core that keeps them there: then more of them pay.
+TEST(Strassen, MoreWeightsWhereTheyStayNear) {
+  const auto kernel_of = [](int64_t k, int64_t n, const char* name) {
+    Sheet s;
+    Node* node = add(s, {"MatMul", {Dim(49), Dim(k)}, n, false, false, 0}, 1);
+    node->attributes.set("strassen", int64_t{1});
+    tell_near_weights(s.graph(), target(name));
+    return std::string(find_kernel(*node, target(name))->name) +
+           (node->attributes.has("weights_near") ? " near" : "");
+  };
+  EXPECT_EQ(kernel_of(320, 1280, "zen5"), "gemm_strassen near");
+  EXPECT_EQ(kernel_of(2048, 2048, "zen5"), "gemm");
+  EXPECT_EQ(kernel_of(320, 1280, "avx512vnni"), "gemm_strassen") << "by its share of the second level";
 }
 
 // --exact leaves sums as the model has them.
