@@ -123,9 +123,7 @@ class Writer {
     const double bytes = part * static_cast<double>(4 * tile.matrices() * l_.in * l_.out);
     const int64_t groups = (tiles + choice_.group - 1) / choice_.group;
     const auto passes = static_cast<double>(groups);
-    return beside_stream(sums, n_.attributes.has("weights_stay")
-                                   ? bytes * passes / m.again_bytes
-                                   : stream_cycles(m, bytes, passes, n_.attributes.has("weights_near")));
+    return beside_stream(sums, winograd_stream(n_, m, bytes, passes, w_.threads));
   }
 
   // Tiles of a group, at most as many as chosen: so that the thread which does most does little more than

@@ -34,6 +34,11 @@ Window winograd_plane(const Node& n) {
 
 int64_t winograd_pitch(const WinogradLayer& l, const Target& t) { return round_up(l.in, t.lanes); }
 
+double winograd_stream(const Node& n, const Machine& m, double weight_bytes, double passes, int threads) {
+  if (threads > 1 && n.attributes.has("weights_stay")) return weight_bytes * passes / m.again_bytes;
+  return stream_cycles(m, weight_bytes, passes, n.attributes.has("weights_near"));
+}
+
 int64_t likely_extent(const Dim& d) { return d.is_static() ? d.value() : std::min<int64_t>(d.hi(), 64); }
 
 double winograd_arithmetic(const WinogradAxis& axis) {
@@ -122,9 +127,7 @@ WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile
   const double exchanged =
       (inputs + 4 * static_cast<double>(tile.positions() * share) * out * t.lanes) * (threads - 1) / threads;
   const auto l2 = static_cast<double>(machine.l2);
-  double stream = threads > 1 && n.attributes.has("weights_stay")
-                      ? weights * groups / machine.again_bytes
-                      : stream_cycles(machine, weights, groups, n.attributes.has("weights_near"));
+  double stream = winograd_stream(n, machine, weights, groups, threads);
   if (by_positions)
     stream += 2 * outputs / (inputs + outputs > l2 ? machine.again_bytes : machine.l2_bytes) +
               exchanged / machine.other_core_bytes();

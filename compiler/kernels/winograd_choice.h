@@ -7,7 +7,7 @@
 
 #include "kernels/winograd.h"
 #include "ops/window.h"
-#include "targets/target.h"
+#include "targets/machine.h"
 
 namespace sinter {
 
@@ -31,6 +31,10 @@ constexpr double kMaxWinogradError = 1e-5;
 // positions is twice as much each. Of a single tap's there is none. Even and odd numbers of many positions go
 // through the stack.
 double winograd_arithmetic(const WinogradAxis&);
+
+// Cycles for which each of some threads has a layer's weights stream in, `passes` times: from where the net's
+// weights stay for several threads (attribute `weights_stay`) or for one (`weights_near`), else from memory.
+double winograd_stream(const Node&, const Machine&, double weight_bytes, double passes, int threads);
 
 // The work of one picture cut into tiles.
 struct WinogradChoice {

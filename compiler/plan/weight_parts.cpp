@@ -20,8 +20,9 @@
 namespace sinter {
 
 void tell_near_weights(Graph& g, const Target& t) {
-  constexpr int64_t kPacked =
-      3;  // times the model's bytes: 49 of 16 parts for Strassen, 36 of 9 for Winograd
+  // Times the model's bytes, when they are packed: some layers have Strassen's 49 sixteenths or Winograd's 36
+  // positions for 9 weights.
+  constexpr int64_t kPacked = 3;
   if (kPacked * constant_bytes(g) > machine_of(t).near_weights) return;
   for (const auto& n : g.nodes) n->attributes.set("weights_near", int64_t{1});
 }

@@ -22,11 +22,8 @@ Machine machine_of(const Target& t) {
   if (t.aarch64) return {2, 2.4, 16, 6, 8, 64 << 10, 400 << 10, false, false};
   if (name.substr(0, 14) == "sapphirerapids")
     return {2, 1.6, 40, 6, 12, 48 << 10, 2 << 20, false, true, true, 0.25, 80 << 10, 64 << 20, 2};
-  if (name == "zen5") {
-    Machine m{2, 2.4, 32, 7, 20, 32 << 10, 1 << 20, false, true, false, 0.2, 0, 0, 0, 0.8};
-    m.near_weights = 30 << 20;
-    return m;
-  }
+  if (name == "zen5")
+    return {2, 2.4, 32, 7, 20, 32 << 10, 1 << 20, false, true, false, 0.2, 0, 0, 0, 0.8, 30 << 20};
   if (isa == "avx512") return {1, 1.2, 32, 8, 20, 32 << 10, 1 << 20, false, true, false, 0.2, 0, 0, 0, 0.8};
   if (isa == "avx2") return {2, 2, 32, 8, 20, 32 << 10, 512 << 10, false, true};
   return {1, 2, 16, 6, 12, 32 << 10, 256 << 10, false, false};
