@@ -8,12 +8,13 @@
 // they are near. Where there are few tiles and many channels, a panel's weights at all positions don't fit
 // the cache beside V. Then all tiles are one group, and the positions are outermost: a position's inputs stay
 // in the first-level cache while all its weights pass once; S holds all channels. Where there are so few
-// tiles that weights come from memory more slowly than they are multiplied, half of the transformation is
-// left for then: a column of positions at a time, whose six sums of up to four tiles are in registers.
+// tiles that weights come from memory more slowly than they are multiplied, they are transformed then: for a
+// vector of channels a column of positions at a time, whose six sums of up to four tiles are in registers.
 //
 // Which tile, and whether Winograd at all, is decided a layer at a time (kernels/winograd_choice.h). The pass
 // allow_winograd marks the layers that may be rearranged so (not with --exact).
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "emit/epilogue.h"
@@ -65,9 +66,9 @@ class Writer {
         l_.down.taps, l_.along.taps, tile.down.outputs, tile.along.outputs, l_.in, l_.out,
         choice_.by_positions ? "positions" : "groups", choice_.group, choice_.error, picture_text(),
         epilogue_.summary(), stride_text(),
-        choice_.when_used ? ", weights transformed down the columns when they are used" : ""));
+        choice_.when_used ? ", weights transformed when they are used" : ""));
     if (choice_.when_used)
-      pack_columns();
+      pack_square();
     else
       pack();
     bias_ = padded_bias(w_, l_.out);
@@ -179,23 +180,19 @@ class Writer {
                                      choice_.by_positions ? positions + channels : channels + positions,
                                      l_.in, panels_.vectors * w_.target.lanes));
   }
-  // Those that are transformed down the columns when they are used: a vector of output channels at a time.
-  void pack_columns() {
-    const int64_t width = choice_.tile.along.positions(), lanes = w_.target.lanes, vectors = out_vectors();
-    std::vector<float> u(static_cast<size_t>(width * vectors * l_.in * 3 * lanes)),
-        one(static_cast<size_t>(3 * width));
-    const WinogradWeights weights(choice_.tile);
+  // Those that are transformed when they are used: a vector of output channels at a time.
+  void pack_square() {
+    const int64_t lanes = w_.target.lanes;
+    std::vector<float> g(static_cast<size_t>(out_vectors() * l_.in * 9 * lanes));
     for (int64_t o = 0; o < l_.out; ++o)
       for (int64_t c = 0; c < l_.in; ++c) {
-        weights.transform_along(l_.weight + (o * l_.in + c) * l_.taps(), one.data());
-        for (int64_t j = 0; j < width; ++j)
-          for (int64_t r = 0; r < 3; ++r)
-            u[static_cast<size_t>((((j * vectors + o / lanes) * l_.in + c) * 3 + r) * lanes + o % lanes)] =
-                one[static_cast<size_t>(r * width + j)];
+        const std::array<float, 9> one = winograd_square(l_.weight + (o * l_.in + c) * 9);
+        for (int64_t tap = 0; tap < 9; ++tap)
+          g[static_cast<size_t>(((o / lanes * l_.in + c) * 9 + tap) * lanes + o % lanes)] =
+              one[static_cast<size_t>(tap)];
       }
-    columns_ = w_.weights("w", u,
-                          fmt::format("[{} columns of positions][{} channels][{}][3 taps], in panels of {}",
-                                      width, l_.out, l_.in, lanes));
+    square_ =
+        w_.weights("w", g, fmt::format("[{} channels][{}][3x3 taps], in panels of {}", l_.out, l_.in, lanes));
   }
   int64_t out_vectors() const { return (l_.out + w_.target.lanes - 1) / w_.target.lanes; }
   // The number of position k's matrix of weights, as text.
@@ -238,7 +235,7 @@ class Writer {
     };
     if (choice_.by_positions) {
       make_sums();  // of all channels: parts share them
-      choice_.when_used ? sums_of_columns() : sums_of_positions();
+      choice_.when_used ? sums_of_squares() : sums_of_positions();
       outputs_of_tiles(columns);
     } else {
       LayerWriter::Turns panels{"0", ""};
@@ -288,20 +285,14 @@ class Writer {
     weights_->emit("", panels);
   }
 
-  // Parts are vectors of channels at the positions of a column, whose weights lie in this order.
-  void sums_of_columns() {
-    const int64_t width = choice_.tile.along.positions(), vectors = out_vectors(), lanes = w_.target.lanes,
-                  weights = 3 * l_.in * lanes;
-    const LayerWriter::Turns turns = w_.open_parts(std::to_string(width * vectors));
-    w_.out.line("for (std::int64_t turn = {}; turn < {}; ++turn) {{", turns.first, turns.end);
-    w_.out.line("const std::int64_t k = turn / {0}, c = turn % {0} * kLanes;", vectors);
-    w_.out.line("const float* const wp = {} + turn * {};", columns_, weights);
-    w_.out.line(
-        "winograd_column_sums<{}>({} + k * {}, {}, {}, wp, {}, {} + k * {} + c, {}, {}, Ahead<3 * "
-        "kLanes>{{wp + "
-        "{}}});",
-        choice_.group, v_, plane_, width * plane_, pitch_, l_.in, sums_, sum_plane_, width * sum_plane_,
-        sum_pitch_, weights);
+  // Parts are vectors of channels, whose weights lie in this order.
+  void sums_of_squares() {
+    constexpr int64_t kAhead = 64 << 10;  // bytes that are on their way from memory
+    const LayerWriter::Turns vectors = w_.open_parts(std::to_string(out_vectors()));
+    w_.out.line("for (std::int64_t o = {}; o < {}; ++o) {{", vectors.first, vectors.end);
+    w_.out.line("const float* const wp = {} + o * {};", square_, 9 * l_.in * w_.target.lanes);
+    w_.out.line("winograd_square_sums<{}>({}, {}, {}, wp, {}, {} + o * kLanes, {}, {}, wp + {});",
+                choice_.group, v_, plane_, pitch_, l_.in, sums_, sum_plane_, sum_pitch_, kAhead / 4);
     w_.out.line("}}");
     w_.close_parts();
   }
@@ -447,7 +438,7 @@ class Writer {
   std::optional<PanelWeights> weights_;
   std::vector<Part> parts_;
   std::string y_, v_, sums_, bias_;
-  std::string columns_;    // of weights that are transformed when they are used
+  std::string square_;     // weights that are transformed when they are used
   std::string sum_pitch_;  // floats from one tile's sums to the next, as text
 };
 

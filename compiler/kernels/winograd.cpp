@@ -191,26 +191,32 @@ void WinogradWeights::transform(const float* w, double* to) const {
   }
 }
 
-void WinogradWeights::transform_along(const float* w, float* to) const {
-  const size_t columns = along_[0].size(), width = along_.size();
-  for (size_t r = 0; r < 3; ++r)
-    for (size_t j = 0; j < width; ++j) {
-      double sum = 0;
-      for (size_t c = 0; c < columns; ++c) sum += static_cast<double>(w[r * columns + c]) * along_[j][c];
-      to[r * width + j] = static_cast<float>(r == 1 ? std::sqrt(0.5) * sum : sum);
-    }
+std::array<float, 9> winograd_square(const float* w) {
+  std::array<float, 9> scaled{};
+  for (size_t i = 0; i < 9; ++i) {
+    const double scale = (i / 3 == 1 ? std::sqrt(2.0) : 1.0) * (i % 3 == 1 ? std::sqrt(2.0) : 1.0);
+    scaled[i] = static_cast<float>(scale * static_cast<double>(w[i]));
+  }
+  return scaled;
 }
 
 namespace {
 
-// What runtime/sinter/winograd.h, winograd_column_sums, makes of them for column j of `width`: six numbers,
-// which are to be multiplied by kWhenUsed.
-constexpr float kWhenUsed[6] = {1, -2.0f / 3, -2.0f / 3, 1.0f / 6, 1.0f / 6, 1};
-void transform_when_used(const float* along, size_t width, size_t j, double* to) {
-  const float g0 = along[j], g1 = along[width + j], g2 = along[2 * width + j];
-  const float near = g0 + 0.5f * g2, far = g0 + 2 * g2;
-  const float u[6] = {g0, near + g1, near - g1, far + 2 * g1, far - 2 * g1, g2};
-  for (size_t i = 0; i < 6; ++i) to[i * width + j] = static_cast<double>(u[i]);
+// What runtime/sinter/winograd.h, winograd_square_sums, makes of winograd_square: 6 x 6 numbers, which are to
+// be multiplied by kWhenUsed of both axes.
+constexpr std::array<float, 6> kWhenUsed = {1, -1.0f / 3, -1.0f / 3, 1.0f / 6, 1.0f / 6, 1};
+std::array<float, 6> line_when_used(float g0, float g1, float g2) {
+  const float both = g0 + g2, near = both + g0, far = both + g2;
+  return {g0, near + g1, near - g1, far + g1, far - g1, g2};
+}
+void transform_when_used(const float* weights, double* to) {
+  const std::array<float, 9> g = winograd_square(weights);
+  std::array<std::array<float, 6>, 3> rows{};
+  for (size_t r = 0; r < 3; ++r) rows[r] = line_when_used(g[3 * r], g[3 * r + 1], g[3 * r + 2]);
+  for (size_t j = 0; j < 6; ++j) {
+    const std::array<float, 6> u = line_when_used(rows[0][j], rows[1][j], rows[2][j]);
+    for (size_t i = 0; i < 6; ++i) to[6 * i + j] = static_cast<double>(u[i]);
+  }
 }
 
 }  // namespace
@@ -236,26 +242,22 @@ double winograd_error(const float* weights, int64_t out, int64_t in, const Winog
   const WinogradWeights transforms(tile);
   double worst = 0, largest = 0;
   std::vector<double> w(positions);
-  std::vector<float> row(static_cast<size_t>(3 * tile.along.positions()));
   for (int64_t o = 0; o < out; o += std::max<int64_t>(1, out / kChannels)) {
     std::vector<Lanes<float>> sums(positions);
     std::vector<Lanes<double>> exact(static_cast<size_t>(tile.outputs()));
     for (int64_t c = 0; c < in; ++c) {
       const float* k = weights + (o * in + c) * tile.taps();
-      if (when_used) {
-        const auto width = static_cast<size_t>(tile.along.positions());
-        transforms.transform_along(k, row.data());
-        for (size_t j = 0; j < width; ++j) transform_when_used(row.data(), width, j, w.data());
-      } else {
+      if (when_used)
+        transform_when_used(k, w.data());
+      else
         transforms.transform(k, w.data());
-      }
       const auto& v = transformed[static_cast<size_t>(c)];
       for (size_t i = 0; i < positions; ++i)
         for (size_t s = 0; s < kTiles; ++s) sums[i][s] += v[i][s] * static_cast<float>(w[i]);
       convolve(tile, k, inputs[static_cast<size_t>(c)], exact);
     }
     for (size_t i = 0; when_used && i < positions; ++i)
-      for (float& sum : sums[i]) sum *= kWhenUsed[i / static_cast<size_t>(tile.along.positions())];
+      for (float& sum : sums[i]) sum *= kWhenUsed[i / 6] * kWhenUsed[i % 6];
     const auto y = both_sides(down.output, sums, along.output);
     for (size_t i = 0; i < y.size(); ++i)
       for (size_t s = 0; s < kTiles; ++s) {

@@ -1,6 +1,7 @@
 // Winograd convolution: its weights, and what it costs in precision.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "ir/graph.h"
@@ -41,18 +42,18 @@ class WinogradWeights {
   explicit WinogradWeights(const WinogradTile& tile);
   // tile.taps() weights, row by row, to tile.positions() numbers.
   void transform(const float* weights, double* to) const;
-  // ... along the row only, and the rest as it is: the tile has six positions down and three taps, whose rows
-  // g0, sqrt(1/2) g1, g2 become [3][tile.along.positions()] numbers.
-  void transform_along(const float* weights, float* to) const;
 
  private:
   std::vector<std::vector<double>> down_, along_;
 };
 
+// The 3 x 3 weights of one pair of channels that 6 x 6 positions transform when they are used
+// (runtime/sinter/winograd.h, winograd_square_sums): row and column 1 multiplied by sqrt(2).
+std::array<float, 9> winograd_square(const float* weights);
+
 // The greatest error that this tile makes in float with a layer's weights [out][in][tile.taps()], on seeded
-// inputs in [-1, 1), relative to the largest output.
-// `when_used`: the weights are transformed down the columns when they are used
-// (WinogradWeights::transform_along).
+// inputs in [-1, 1), relative to the largest output. `when_used`: the weights are transformed when they are
+// used.
 double winograd_error(const float* weights, int64_t out, int64_t in, const WinogradTile& tile,
                       bool when_used = false);
 

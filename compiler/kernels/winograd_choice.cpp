@@ -112,13 +112,13 @@ WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile
   const double groups = std::ceil(static_cast<double>(tiles) / static_cast<double>(c.group));
   // A tile with few pixels has more loads beside its sums.
   const double pixels = std::min<double>(static_cast<double>(tiles), t.tile(panels.vectors));
-  const double density = when_used ? 1 + 1 / static_cast<double>(tiles)
+  const double density = when_used ? 1 + 1.75 / static_cast<double>(tiles)
                                    : 1 + 0.3 * (1 / pixels + 1 / static_cast<double>(panels.vectors)) * 0.5;
   const double sums =
       positions * static_cast<double>(tiles) * static_cast<double>(l.in) * out * density / machine.fma;
   const double matrices = static_cast<double>(tile.matrices()) / static_cast<double>(tile.positions());
   const double weights =
-      positions * (when_used ? 0.5 : matrices) * static_cast<double>(l.in) * out * t.lanes * 4;
+      positions * (when_used ? 0.25 : matrices) * static_cast<double>(l.in) * out * t.lanes * 4;
   // Bytes of all inputs, of one panel's weights, and of all sums.
   const double inputs = 4 * positions * static_cast<double>(tiles * winograd_pitch(l, t)),
                panel = weights / out * panels.vectors,
@@ -141,12 +141,15 @@ WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile
   return c;
 }
 
-// Whether six positions down a column can have their weights transformed when they are used: the sums of a
-// column of all tiles in the registers, by words that multiply by an element of memory.
+// Whether 6 x 6 positions can have their weights transformed when they are used: the sums of a column of all
+// tiles in the registers, by words that multiply by an element of memory.
 bool may_transform_when_used(const Node& n, const Target& t, const WinogradTile& tile) {
   constexpr int64_t kMostTiles = 4;
-  if (std::string_view(t.isa) != "avx512" || tile.down.taps != 3 || tile.down.stride != 1) return false;
-  return tile.down.positions() == 6 && tiles_in(winograd_plane(n), tile) <= kMostTiles;
+  const auto has_six = [](const WinogradAxis& a) {
+    return a.taps == 3 && a.stride == 1 && a.positions() == 6;
+  };
+  return std::string_view(t.isa) == "avx512" && has_six(tile.down) && has_six(tile.along) &&
+         tiles_in(winograd_plane(n), tile) <= kMostTiles;
 }
 
 double direct_cycles(const Node& n, const Target& t) {

@@ -41,7 +41,7 @@ struct WinogradChoice {
   WinogradTile tile;
   int64_t group = 0;          // tiles
   bool by_positions = false;  // positions are outermost, all tiles one group
-  bool when_used = false;  // ... a column of them at a time, whose weights are transformed down it when used
+  bool when_used = false;     // ... a column of them at a time, whose weights are transformed when used
   double cycles = 0, weight_bytes = 0;
   double error = 0;  // of the largest output
 };

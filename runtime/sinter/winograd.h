@@ -165,42 +165,88 @@ SINTER_INLINE void winograd_column(const float* from, std::ptrdiff_t row, int ph
 
 }  // namespace detail
 
-// The sums of T tiles at the six positions of a column, over k channels, from weights of three taps down that
-// are transformed along the row only: half as many come from memory, and each is transformed down the column
-// when it is used. w: [k][g0, sqrt(1/2) g1, g2][kLanes] of one vector of output channels. Position i of tile
-// t, channel c is v[i * plane + t * pitch + c]; its sums go to to[i * to_plane + t * to_pitch]. For 32
-// registers and words that multiply by an element of memory: T <= 4.
-template <int T, int Step>
-SINTER_INLINE void winograd_column_sums(const float* v, std::ptrdiff_t plane, std::ptrdiff_t pitch,
-                                        const float* w, std::ptrdiff_t k, float* to, std::ptrdiff_t to_plane,
-                                        std::ptrdiff_t to_pitch, Ahead<Step> ahead) {
-  constexpr float kScale[6] = {1.0f, -2.0f / 3, -2.0f / 3, 1.0f / 6, 1.0f / 6, 1.0f};  // of a row of G
-  Tile<T, 6> sum;                                                                      // [position][tile]
+namespace detail {
+
+// What six positions make of a line's weights (g0, sqrt(2) g1, g2), but for the factors of kWinogradScale:
+// g0, near + g1, near - g1, far + g1, far - g1, g2 with near = 2 g0 + g2 and far = g0 + 2 g2: sums only, no
+// constants in registers. Each function makes one of a line's.
+constexpr float kWinogradScale[6] = {1.0f, -1.0f / 3, -1.0f / 3, 1.0f / 6, 1.0f / 6, 1.0f};
+template <int J>
+SINTER_INLINE f32v winograd_weight(const float* w) {
+  const f32v outer = load(J == 5 ? w + 2 * kLanes : w);
+  if (J == 0 || J == 5) return outer;
+  const f32v other = load(w + 2 * kLanes), even = add(add(outer, other), J <= 2 ? outer : other);
+  return J % 2 == 1 ? add(even, load(w + kLanes)) : sub(even, load(w + kLanes));
+}
+
+// Column J of winograd_square_sums, over `k` channels of a block.
+template <int J, int T>
+SINTER_INLINE void winograd_square_column(const float* v, std::ptrdiff_t plane, std::ptrdiff_t pitch,
+                                          const float* w, std::ptrdiff_t k, float* to,
+                                          std::ptrdiff_t to_plane, std::ptrdiff_t to_pitch, bool first,
+                                          bool last, const float* ahead) {
+  v += J * plane, to += J * to_plane;
+  Tile<T, 6> sum;  // [position][tile]
   tile_bias(sum, static_cast<const float*>(nullptr));
-  const f32v half = splat(0.5f), two = splat(2.0f);
-  for (std::ptrdiff_t c = 0; c < k; c++) {
+  if (!first) {
     SINTER_UNROLL
-    for (int j = 0; j < Step; j += 16) __builtin_prefetch(ahead.next + j, 0, 2);
+    for (int i = 0; i < 6; i++) {
+      SINTER_UNROLL
+      for (int t = 0; t < T; t++) sum.a[i][t] = load(to + 6 * i * to_plane + t * to_pitch);
+    }
+  }
+  for (std::ptrdiff_t c = 0; c < k; c++) {
+    // Nine lines of the cache for the six columns.
+    __builtin_prefetch(ahead + J * kLanes, 0, 2);
+    if (J < 3) __builtin_prefetch(ahead + (6 + J) * kLanes, 0, 2);
     const auto position = [&](int i, f32v u) __attribute__((always_inline)) {
       SINTER_UNROLL
-      for (int t = 0; t < T; t++) sum.a[i][t] = fma(u, splat(v[i * plane + t * pitch]), sum.a[i][t]);
+      for (int t = 0; t < T; t++) sum.a[i][t] = fma(u, splat(v[6 * i * plane + t * pitch]), sum.a[i][t]);
     };
-    const f32v g0 = load(w), g1 = load(w + kLanes), g2 = load(w + 2 * kLanes);
-    const f32v near = fma(half, g2, g0), far = fma(two, g2, g0);
+    const f32v g0 = winograd_weight<J>(w), g2 = winograd_weight<J>(w + 6 * kLanes);
     position(0, g0);
     position(5, g2);
+    const f32v g1 = winograd_weight<J>(w + 3 * kLanes), both = add(g0, g2);
+    const f32v near = add(both, g0), far = add(both, g2);
     position(1, add(near, g1));
     position(2, sub(near, g1));
-    position(3, fma(two, g1, far));
-    position(4, fnma(two, g1, far));
+    position(3, add(far, g1));
+    position(4, sub(far, g1));
     v++;
-    w += 3 * kLanes;
-    ahead.next += Step;
+    w += 9 * kLanes;
+    ahead += 9 * kLanes;
   }
   SINTER_UNROLL
   for (int i = 0; i < 6; i++) {
+    const f32v scale = splat(last ? kWinogradScale[i] * kWinogradScale[J] : 1.0f);
     SINTER_UNROLL
-    for (int t = 0; t < T; t++) store(to + i * to_plane + t * to_pitch, mul(splat(kScale[i]), sum.a[i][t]));
+    for (int t = 0; t < T; t++) store(to + 6 * i * to_plane + t * to_pitch, mul(scale, sum.a[i][t]));
+  }
+}
+
+}  // namespace detail
+
+// The sums of T tiles at 6 x 6 positions, over k channels, from 3 x 3 weights that are transformed when they
+// are used: a quarter as many come from memory, and a column of positions at a time has its sums in registers
+// while a block of channels' weights and inputs stays in the first-level cache.
+// w: [k][row][column][kLanes] of one vector of output channels, of which rows and columns 1 are multiplied by
+// sqrt(2). Position (i, j) of tile t, channel c is v[(6 i + j) * plane + t * pitch + c]; its sums go to
+// to[(6 i + j) * to_plane + t * to_pitch]. `ahead`: weights that will be read soon; they need not exist. For
+// 32 registers and words that multiply by an element of memory: T <= 4.
+template <int T>
+SINTER_INLINE void winograd_square_sums(const float* v, std::ptrdiff_t plane, std::ptrdiff_t pitch,
+                                        const float* w, std::ptrdiff_t k, float* to, std::ptrdiff_t to_plane,
+                                        std::ptrdiff_t to_pitch, const float* ahead) {
+  constexpr std::ptrdiff_t kBlock = 48;
+  for (std::ptrdiff_t c = 0; c < k; c += kBlock) {
+    const std::ptrdiff_t channels = k - c < kBlock ? k - c : kBlock;
+    const auto column = [&](auto j) __attribute__((always_inline)) {
+      detail::winograd_square_column<j.value, T>(v + c, plane, pitch, w + c * 9 * kLanes, channels, to,
+                                                 to_plane, to_pitch, c == 0, c + kBlock >= k,
+                                                 ahead + c * 9 * kLanes);
+    };
+    column(Int<0>()), column(Int<1>()), column(Int<2>());
+    column(Int<3>()), column(Int<4>()), column(Int<5>());
   }
 }
 

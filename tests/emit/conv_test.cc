@@ -315,7 +315,7 @@ void add_winograd_positions(GeneratedBatch& batch, const Target& t) {
 }
 
 // One to four tiles of many channels, on targets with 32 registers that multiply by an element of memory: the
-// weights are transformed down the columns when they are used.
+// weights are transformed when they are used.
 void add_winograd_few_tiles(GeneratedBatch& batch, const Target& t) {
   Sheet s;
   const Dim n = s.symbol("N", 1, 2);
