@@ -3,9 +3,9 @@
 // All of them are one Norm: which axes are reduced, what the factor is, and how scale and bias lie along the
 // axes. Rows: the reduced axes are one contiguous line (LayerNormalization, InstanceNormalization and
 // GroupNormalization of [N, C, spatial...]); a line is read for its mean, its variance, and to be finished,
-// from the first-level cache. Columns: they are one block of outer axes, a lane per column (channels-last).
-// Grouped columns: the same, with the sums of neighbouring columns added up (GroupNormalization,
-// channels-last). Plain: any axes and element types, in double.
+// from the first-level cache. Columns: they are one block of outer axes, a lane per column (channels-last;
+// kernels/norm_blocks.cpp has large ones). Grouped columns: the same, with the sums of neighbouring columns
+// added up (GroupNormalization, channels-last). Plain: any axes and element types, in double.
 #include <algorithm>
 
 #include "emit/epilogue.h"
@@ -15,8 +15,6 @@
 
 namespace sinter {
 namespace {
-
-bool subtracts(Factor f) { return f == Factor::kDeviation || f == Factor::kPlainDeviation; }
 
 bool accepts(const Node& n, const Target&) { return norm_of(n).has_value(); }
 
@@ -34,18 +32,18 @@ class Writer {
     count_ = Dim(1);
     for (const NormAxis& a : norm_.axes)
       if (a.reduced) count_ = count_ * a.extent;
-    if (vectors()) {
+    if (runs_in_vectors(n_, norm_)) {
       const Norm whole = norm_;
       epilogue_.emplace(w_, n_.outputs[0]->type.shape);
       merge_axes(norm_, *epilogue_);
-      if (is_rows() || is_columns() || is_grouped_columns()) {
+      if (is_rows() || reduces_columns(norm_) || is_grouped_columns()) {
         w_.include("sinter/math.h");
         w_.include("sinter/mac.h");
         y_ = w_.output(0);
         side_outputs();
         if (is_rows())
           rows();
-        else if (is_columns())
+        else if (reduces_columns(norm_))
           columns();
         else
           grouped_columns();
@@ -57,14 +55,6 @@ class Writer {
   }
 
  private:
-  bool vectors() const {
-    for (size_t i = 0; i < n_.inputs.size(); ++i)
-      if (n_.inputs[i] && n_.inputs[i]->type.dtype != DType::kF32 && (!n_.epilogue || i < n_.anchor_inputs))
-        return false;
-    for (int o : {norm_.mean_output, norm_.factor_output})
-      if (o >= 0 && n_.outputs[static_cast<size_t>(o)]->type.dtype != DType::kF32) return false;
-    return n_.has_output(0) && vector_epilogue(n_);
-  }
   size_t size() const { return norm_.axes.size(); }
   size_t first_reduced() const {
     size_t a = 0;
@@ -76,19 +66,9 @@ class Writer {
     while (a < size() && norm_.axes[a].reduced) ++a;
     return a;
   }
-  // Scale and bias are contiguous or one number along the last axis.
-  bool unit_operands() const {
-    const NormAxis& last = norm_.axes.back();
-    return (last.scale.is(0) || last.scale.is(1)) && (last.bias.is(0) || last.bias.is(1));
-  }
   // The reduced axes are the last ones.
-  bool is_rows() const { return first_reduced() < size() && behind_reduced() == size() && unit_operands(); }
-  // The reduced axes are neighbours with one axis behind them; scale and bias only follow that.
-  bool is_columns() const {
-    if (first_reduced() == size() || behind_reduced() + 1 != size() || !unit_operands()) return false;
-    for (size_t a = 0; a + 1 < size(); ++a)
-      if (!norm_.axes[a].scale.is(0) || !norm_.axes[a].bias.is(0)) return false;
-    return true;
+  bool is_rows() const {
+    return first_reduced() < size() && behind_reduced() == size() && has_unit_operands(norm_);
   }
   // The reduced axes are a block of outer axes and the last one; between them, the groups.
   bool is_grouped_columns() const {
@@ -130,16 +110,6 @@ class Writer {
   void close(size_t loops) {
     for (size_t i = 0; i < loops; ++i) w_.out.line("}}");
   }
-  // The output's index for the epilogue.
-  std::vector<std::string> out_index(const std::vector<std::string>& index) const {
-    std::vector<std::string> out(n_.outputs[0]->type.shape.size(), "0");
-    for (size_t a = 0; a < size(); ++a) {
-      const NormAxis& axis = norm_.axes[a];
-      out[axis.out] = plus(out[axis.out], times(index[a], w_.dim(axis.factor)));
-    }
-    return out;
-  }
-
   // float `name` = the sum over the line of term(v) or, where that begins with "square:", of its square.
   using Term = std::function<std::string(const std::string& v, bool vector)>;
   void line_sum(const std::string& name, const std::string& n, const Term& term) {
@@ -175,16 +145,11 @@ class Writer {
   bool whole(const Dim& n) const {
     return w_.target.lanes == 1 || (n.is_static() && n.value() % w_.target.lanes == 0);
   }
-  std::string number(const Dim& d) {
-    return d.is_static() ? float_literal(static_cast<double>(d.value()))
-                         : fmt::format("static_cast<float>({})", w_.dim(d));
-  }
-
   void statistics(const std::string& n) {
     w_.out.line("std::int64_t i = 0;");
-    if (subtracts(norm_.factor)) {
+    if (subtracts_mean(norm_.factor)) {
       line_sum("sum", n, [](const std::string& v, bool) { return v; });
-      w_.out.line("const float mean = sum / {};", number(count_));
+      w_.out.line("const float mean = sum / {};", float_text(w_, count_));
       line_sum("squares", n, [](const std::string& v, bool vector) {
         return "square:sub(" + v + (vector ? ", splat(mean))" : ", mean)");
       });
@@ -193,7 +158,7 @@ class Writer {
     } else {
       line_sum("squares", n, [](const std::string& v, bool) { return "square:" + v; });
     }
-    const std::string mean_square = fmt::format("squares / {}", number(count_));
+    const std::string mean_square = fmt::format("squares / {}", float_text(w_, count_));
     std::string factor;
     switch (norm_.factor) {
       case Factor::kDeviation:
@@ -212,7 +177,7 @@ class Writer {
                        bool vector) const {
     auto splat = [&](const char* s) { return vector ? fmt::format("splat({})", s) : std::string(s); };
     std::string v = x;
-    if (subtracts(norm_.factor)) v = fmt::format("sub({}, {})", v, splat("mean"));
+    if (subtracts_mean(norm_.factor)) v = fmt::format("sub({}, {})", v, splat("mean"));
     v = fmt::format("mul({}, {})", v, splat("factor"));
     if (!scale.empty() && !bias.empty()) return fmt::format("fma({}, {}, {})", v, scale, bias);
     return scale.empty() ? v : fmt::format("mul({}, {})", v, scale);
@@ -235,7 +200,7 @@ class Writer {
     w_.out.line("float* const to = {};", plus(y_, times(row, n)));
     statistics(n);
     if (!mean_out_.empty())
-      w_.out.line("{}[{}] = {};", mean_out_, row, subtracts(norm_.factor) ? "mean" : "0.0f");
+      w_.out.line("{}[{}] = {};", mean_out_, row, subtracts_mean(norm_.factor) ? "mean" : "0.0f");
     if (!factor_out_.empty()) w_.out.line("{}[{}] = factor;", factor_out_, row);
     w_.out.blank();
 
@@ -262,13 +227,15 @@ class Writer {
     w_.out.line("const f32v v = {};",
                 finished(fmt::format("load({})", plus("from", at)), operand(scale_, true, true),
                          operand(bias_, false, true), true));
-    w_.out.line("store({}, {});", plus("to", at), epilogue_->vector("v", out_index(index), "", w_.out));
+    w_.out.line("store({}, {});", plus("to", at),
+                epilogue_->vector("v", output_index(w_, norm_, index), "", w_.out));
     w_.out.line("}}");
     if (!whole(inner)) {
       w_.out.line("for (; i < {}; ++i) {{", end);
       w_.out.line("const float v = {};", finished(fmt::format("from[{}]", at), operand(scale_, true, false),
                                                   operand(bias_, false, false), false));
-      w_.out.line("to[{}] = {};", at, epilogue_->scalar("v", out_index(index), w_.out, TextMode::kLane));
+      w_.out.line("to[{}] = {};", at,
+                  epilogue_->scalar("v", output_index(w_, norm_, index), w_.out, TextMode::kLane));
       w_.out.line("}}");
     }
     close(last);
@@ -309,23 +276,23 @@ class Writer {
     w_.out.line("const float* const from = {};", plus(plus(x_, base), "c"));
     w_.out.line("float* const to = {};", plus(plus(y_, base), "c"));
     w_.out.line("f32v {}squares[kVectors], factor[kVectors];",
-                subtracts(norm_.factor) ? "mean[kVectors], " : "");
+                subtracts_mean(norm_.factor) ? "mean[kVectors], " : "");
     auto each = [&](const std::string& line) {
       w_.out.line("SINTER_UNROLL");
       w_.out.line("for (int v = 0; v < kVectors; ++v) {}", line);
     };
     const std::string e = fmt::format("load_lanes(from + {} + v * kLanes, lanes)", times("k", stride));
-    if (subtracts(norm_.factor)) {
+    if (subtracts_mean(norm_.factor)) {
       each("mean[v] = zero();");
       open_blocks(n);
       each(fmt::format("part[v] = add(part[v], {});", e));
       w_.out.line("}}");
       each("mean[v] = add(mean[v], part[v]);");
       w_.out.line("}}");
-      each(fmt::format("mean[v] = div(mean[v], splat({}));", number(count_)));
+      each(fmt::format("mean[v] = div(mean[v], splat({}));", float_text(w_, count_)));
     }
     each("squares[v] = zero();");
-    const std::string deviation = subtracts(norm_.factor) ? fmt::format("sub({}, mean[v])", e) : e;
+    const std::string deviation = subtracts_mean(norm_.factor) ? fmt::format("sub({}, mean[v])", e) : e;
     open_blocks(n);
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int v = 0; v < kVectors; ++v) {{");
@@ -335,7 +302,7 @@ class Writer {
     w_.out.line("}}");
     each("squares[v] = add(squares[v], part[v]);");
     w_.out.line("}}");
-    each("factor[v] = " + vector_factor() + ";");
+    each("factor[v] = " + vector_factor(norm_, "squares[v]", float_text(w_, count_)) + ";");
     open_axes(first, last, index, k);
     index[last] = "c + v * kLanes";
     w_.out.line("const std::int64_t k = {};", k);
@@ -353,26 +320,12 @@ class Writer {
       r = fmt::format("mul({}, {})", r, operand(scale_, norm_.axes[last].scale));
     w_.out.line("const f32v r = {};", r);
     w_.out.line("store_lanes(to + {} + v * kLanes, {}, lanes);", times("k", stride),
-                epilogue_->vector("r", out_index(index), "lanes", w_.out));
+                epilogue_->vector("r", output_index(w_, norm_, index), "lanes", w_.out));
     w_.out.line("}}");
     close(last - first);
     close_columns(w_, inner, vectors, "columns", columns);
     close(first);
     w_.close_parts();
-  }
-  std::string vector_factor() {
-    const std::string mean_square = fmt::format("div(squares[v], splat({}))", number(count_));
-    switch (norm_.factor) {
-      case Factor::kDeviation:
-      case Factor::kRms:
-        return fmt::format("div(splat(1.0f), sqrt(add({}, splat({}))))", mean_square,
-                           float_literal(norm_.epsilon));
-      case Factor::kPlainDeviation:
-        return fmt::format("div(splat(1.0f), add(sqrt({}), splat(1e-9f)))", mean_square);
-      case Factor::kL1: return "select(eq(squares[v], zero()), zero(), div(splat(1.0f), squares[v]))";
-      case Factor::kL2: return "select(eq(squares[v], zero()), zero(), div(splat(1.0f), sqrt(squares[v])))";
-    }
-    return "";
   }
 
   // --- grouped columns: [outer][area][groups][each], statistics over area and each
@@ -428,12 +381,13 @@ class Writer {
     column_sums(mean, area, stride, "", "add(part[v], x)");
     open_groups(mean);
     w_.out.line("for (std::int64_t c = {0}; c < {0} + {1}; ++c) {2}[c] = sum / {3};", group, each, mean,
-                number(count_));
+                float_text(w_, count_));
     w_.out.line("}}");
     column_sums(factor, area, stride, fmt::format("load_lanes({} + c + v * kLanes, lanes)", mean),
                 "fma(sub(x, mean[v]), sub(x, mean[v]), part[v])");
     open_groups(factor);
-    w_.out.line("const float f = 1.0f / sqrt(sum / {} + {});", number(count_), float_literal(norm_.epsilon));
+    w_.out.line("const float f = 1.0f / sqrt(sum / {} + {});", float_text(w_, count_),
+                float_literal(norm_.epsilon));
     w_.out.line("for (std::int64_t c = {0}; c < {0} + {1}; ++c) {2}[c] = f * {3}[c];", group, each, factor,
                 scale_);
     w_.out.line("}}");
@@ -449,7 +403,7 @@ class Writer {
     w_.out.line("const f32v r = fma(sub({}, {}), {}, {});", lanes(plus("from", times("k", stride))),
                 lanes(mean), lanes(factor), lanes(bias_));
     w_.out.line("store_lanes(to + {} + c + v * kLanes, {}, lanes);", times("k", stride),
-                epilogue_->vector("r", out_index(index), "lanes", w_.out));
+                epilogue_->vector("r", output_index(w_, norm_, index), "lanes", w_.out));
     w_.out.line("}}");
     close_columns(w_, channels(), std::max(1, 16 / w_.target.lanes), "finish");
     close(behind);
@@ -500,7 +454,7 @@ class Writer {
     for (size_t a = 0; a < size(); ++a)
       if (!norm_.axes[a].reduced) row = plus(times(row, w_.dim(shape[a])), index[a]);
     const std::string n = w_.dim(count_);
-    if (subtracts(norm_.factor)) {
+    if (subtracts_mean(norm_.factor)) {
       w_.out.line("double mean = 0.0;");
       const size_t loops = open(true);
       w_.out.line("mean += {};", element(x_, strides, t));
@@ -509,7 +463,7 @@ class Writer {
     }
     w_.out.line("double squares = 0.0;");
     size_t loops = open(true);
-    const std::string mean = subtracts(norm_.factor) ? " - mean" : "";
+    const std::string mean = subtracts_mean(norm_.factor) ? " - mean" : "";
     w_.out.line("const double d = {}{};", element(x_, strides, t), mean);
     w_.out.line("squares += {};", norm_.factor == Factor::kL1 ? "std::fabs(d)" : "d * d");
     close(loops);

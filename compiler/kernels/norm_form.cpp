@@ -1,6 +1,9 @@
 // The operators of normalisation as one form: see norm_form.h.
 #include "kernels/norm_form.h"
 
+#include <algorithm>
+
+#include "kernels/nest.h"
 #include "ops/op.h"
 #include "ops/window.h"
 
@@ -22,7 +25,65 @@ bool open_broadcast(const Shape& own, const Shape& space) {
   return false;
 }
 
+bool is_zero_or_one(const Dim& d) { return d.is(0) || d.is(1); }
+
 }  // namespace
+
+bool subtracts_mean(Factor f) { return f == Factor::kDeviation || f == Factor::kPlainDeviation; }
+
+bool has_unit_operands(const Norm& norm) {
+  return is_zero_or_one(norm.axes.back().scale) && is_zero_or_one(norm.axes.back().bias);
+}
+
+bool reduces_columns(const Norm& norm) {
+  const auto reduced = [](const NormAxis& a) { return a.reduced; };
+  const auto first = std::find_if(norm.axes.begin(), norm.axes.end(), reduced),
+             behind = std::find_if_not(first, norm.axes.end(), reduced);
+  if (first == norm.axes.end() || behind == norm.axes.end() || behind + 1 != norm.axes.end()) return false;
+  return has_unit_operands(norm) && std::all_of(norm.axes.begin(), behind, [](const NormAxis& a) {
+           return a.scale.is(0) && a.bias.is(0);
+         });
+}
+
+bool runs_in_vectors(const Node& n, const Norm& norm) {
+  for (size_t i = 0; i < n.inputs.size(); ++i)
+    if (n.inputs[i] && n.inputs[i]->type.dtype != DType::kF32 && (!n.epilogue || i < n.anchor_inputs))
+      return false;
+  for (const int o : {norm.mean_output, norm.factor_output})
+    if (o >= 0 && n.outputs[static_cast<size_t>(o)]->type.dtype != DType::kF32) return false;
+  return n.has_output(0) && vector_epilogue(n);
+}
+
+std::string vector_factor(const Norm& norm, const std::string& squares, const std::string& count) {
+  const std::string mean_square = fmt::format("div({}, splat({}))", squares, count);
+  switch (norm.factor) {
+    case Factor::kDeviation:
+    case Factor::kRms:
+      return fmt::format("div(splat(1.0f), sqrt(add({}, splat({}))))", mean_square,
+                         float_literal(norm.epsilon));
+    case Factor::kPlainDeviation:
+      return fmt::format("div(splat(1.0f), add(sqrt({}), splat(1e-9f)))", mean_square);
+    case Factor::kL1: return fmt::format("select(eq({0}, zero()), zero(), div(splat(1.0f), {0}))", squares);
+    case Factor::kL2:
+      return fmt::format("select(eq({0}, zero()), zero(), div(splat(1.0f), sqrt({0})))", squares);
+  }
+  return "";
+}
+
+std::string float_text(LayerWriter& w, const Dim& d) {
+  return d.is_static() ? float_literal(static_cast<double>(d.value()))
+                       : fmt::format("static_cast<float>({})", w.dim(d));
+}
+
+std::vector<std::string> output_index(LayerWriter& w, const Norm& norm,
+                                      const std::vector<std::string>& index) {
+  std::vector<std::string> out(w.node.outputs[0]->type.shape.size(), "0");
+  for (size_t a = 0; a < norm.axes.size(); ++a) {
+    const NormAxis& axis = norm.axes[a];
+    out[axis.out] = plus(out[axis.out], times(index[a], w.dim(axis.factor)));
+  }
+  return out;
+}
 
 std::optional<Norm> norm_of(const Node& n) {
   if (n.op->domain[0] != 0 || !n.input(0) || !is_float(n.inputs[0]->type.dtype)) return std::nullopt;

@@ -2,6 +2,7 @@
 // scale and bias lie along the axes.
 #pragma once
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "emit/epilogue.h"
@@ -31,6 +32,21 @@ struct Norm {
   int scale = -1, bias = -1;  // inputs; -1: none
   int mean_output = -1, factor_output = -1;
 };
+
+bool subtracts_mean(Factor);
+// Scale and bias are contiguous or one number along the last axis.
+bool has_unit_operands(const Norm&);
+// Whether the reduced axes are neighbours with one axis behind them; scale and bias only follow that.
+bool reduces_columns(const Norm&);
+// Whether all is float32 and the epilogue, if any, runs in vectors.
+bool runs_in_vectors(const Node&, const Norm&);
+// The factor of a vector of columns from the sums of their squares (or of |x|), as text. `count`: how many
+// there were, a float.
+std::string vector_factor(const Norm&, const std::string& squares, const std::string& count);
+// The extent as a float, as text.
+std::string float_text(LayerWriter&, const Dim&);
+// The index of the output's element, for the epilogue, from that over the norm's axes.
+std::vector<std::string> output_index(LayerWriter&, const Norm&, const std::vector<std::string>& index);
 
 // Null for other operators, and where an operand broadcasts along an extent that is open.
 std::optional<Norm> norm_of(const Node&);

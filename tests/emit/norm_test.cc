@@ -1,6 +1,7 @@
 // Normalisations: rows and columns, tails, operands of every shape, symbolic extents, epilogues, every type.
 #include <gtest/gtest.h>
 
+#include "emit/layer.h"
 #include "emit/sheet.h"
 
 namespace sinter {
@@ -89,6 +90,34 @@ void add_groups(GeneratedBatch& batch) {
   s.into(batch, "groups", {{{"N", 1}, {"H", 1}}, {{"N", 3}, {"H", 9}}}, {1e-3, 3e-5});
 }
 
+// Columns of many rows, whose statistics are those of blocks (kernels/norm_blocks.cpp): whole and broken
+// blocks and vectors, rows of several axes, results written over what is normalised, means far from zero.
+void add_blocks(GeneratedBatch& batch, const Target& t) {
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 2), h = s.symbol("H", 1, 101);
+  const AttributeList last{{"channels_last", int64_t{1}}};
+  const auto operands = [](Shape shape, int64_t c, const Fill& fill = random_fill) {
+    return std::vector<Arg>{floats(std::move(shape), fill), floats({c}), floats({c})};
+  };
+  std::vector<Node*> nodes;
+  s.add("InstanceNormalization", operands({2, 31000, 1}, 1, shifted), last);  // rows
+  for (const int64_t c : {2, 3, 16, 35, 64, 150})
+    nodes.push_back(s.add("InstanceNormalization", operands({2, 31000 / c, c}, c, shifted), last));
+  nodes.push_back(s.add("InstanceNormalization", operands({1, 1536, 16}, 16), last));
+  nodes.push_back(s.add("InstanceNormalization", operands({n, h, 40, 20}, 20), last));
+  nodes.push_back(s.add("InstanceNormalization", operands({2, 40, 41, 21}, 21), last));
+  s.epilogue(E::call("relu", {E::call("add", {kAcc, kIn})}), {floats({2, 40, 41, 21})});
+  nodes.push_back(s.add("InstanceNormalization", operands({2, 40, 41, 21}, 21), last));
+  s.epilogue(E::call("add", {kAcc, kIn}), {floats({40, 1, 21})});
+  nodes.push_back(s.add("MeanVarianceNormalization", {floats({2, 40, 41, 21})}, {{"axes", Ints{0, 1, 2}}}));
+  nodes.push_back(s.add("MeanVarianceNormalization", {floats({n, h, 41, 21})}, {{"axes", Ints{1, 2}}}));
+  Value* tanh = s.add("Tanh", {floats({1, 70, 60, 16})})->outputs[0];
+  s.graph().outputs.pop_back();
+  nodes.push_back(s.add("InstanceNormalization", {made(tanh), floats({16}), floats({16})}, last));
+  for (const Node* node : nodes) EXPECT_STREQ(find_kernel(*node, t)->name, "norm_blocks") << node->name;
+  s.into(batch, "blocks", {{{"N", 1}, {"H", 1}}, {{"N", 2}, {"H", 101}}}, {1e-3, 3e-5});
+}
+
 void add_others(GeneratedBatch& batch) {
   Sheet s;
   const Dim n = s.symbol("N", 1, 3), h = s.symbol("H", 1, 19);
@@ -151,7 +180,8 @@ void add_batch_and_lrn(GeneratedBatch& batch) {
   s.into(batch, "batch_and_lrn", {{{"N", 1}, {"H", 1}}, {{"N", 3}, {"H", 19}}});
 }
 
-void add_all(GeneratedBatch& batch) {
+void add_all(GeneratedBatch& batch, const Target& t) {
+  add_blocks(batch, t);
   add_batch_and_lrn(batch);
   add_layer(batch);
   add_groups(batch);
@@ -160,22 +190,22 @@ void add_all(GeneratedBatch& batch) {
 
 TEST(Norm, Avx512) {
   GeneratedBatch batch;
-  add_all(batch);
+  add_all(batch, target("avx512"));
   expect_good(batch.run(target("avx512")));
 }
 TEST(Norm, Aarch64) {
   GeneratedBatch batch;
-  add_all(batch);
+  add_all(batch, target("aarch64"));
   expect_good(batch.run(target("aarch64")));
 }
 TEST(Norm, Avx2WithSanitizers) {
   GeneratedBatch batch;
-  add_all(batch);
+  add_all(batch, target("avx2"));
   expect_good(batch.run(target("avx2"), {.sanitize = true}));
 }
 TEST(Norm, OtherCompilersAndTargets) {
   GeneratedBatch batch;
-  add_all(batch);
+  add_all(batch, target("avx512"));
   expect_good(batch.run(target("avx512"), {.clang = true}), "clang");
   expect_good(batch.run(target("x86-64-v2")), "x86-64-v2");
   expect_good(batch.run(target("scalar")), "scalar");

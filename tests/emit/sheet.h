@@ -36,6 +36,7 @@ struct Arg {
   TensorType type;  // kUndefined: absent
   Fill fill;
   Tensor constant;
+  Value* made = nullptr;  // by another node on the Sheet
 };
 inline Arg values(DType t, Shape shape, Fill fill = random_fill) { return {{t, std::move(shape)}, fill, {}}; }
 inline Arg floats(Shape shape, Fill fill = random_fill) {
@@ -43,6 +44,7 @@ inline Arg floats(Shape shape, Fill fill = random_fill) {
 }
 inline Arg constant(Tensor t) { return {{t.dtype(), Shape(t.shape().begin(), t.shape().end())}, nullptr, t}; }
 inline Arg absent() { return {}; }
+inline Arg made(Value* v) { return {v->type, nullptr, {}, v}; }
 inline Tensor random_constant(DType t, std::vector<int64_t> shape, unsigned seed = 7) {
   Tensor c(t, std::move(shape));
   std::mt19937 random(seed);
@@ -66,7 +68,9 @@ class Sheet {
     std::vector<Value*> in, out;
     const std::string name = op + std::to_string(graph_->nodes.size());
     for (const Arg& a : args) {
-      if (a.constant) {
+      if (a.made) {
+        in.push_back(a.made);
+      } else if (a.constant) {
         in.push_back(graph_->add_constant(name + "_c", a.constant));
       } else if (a.type.dtype == DType::kUndefined) {
         in.push_back(nullptr);
