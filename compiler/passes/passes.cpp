@@ -74,6 +74,8 @@ const std::vector<Pass>& all_passes() {
        "before choose_layout: weights and constants still have ONNX's axes", fold_batchnorm},
       {"fold_pad", "Folds Pad into the padding of Conv and pools.", "before choose_layout, as fold_batchnorm",
        fold_pad},
+      {"fold_crop", "Folds Slice into the padding of the ConvTranspose before it.",
+       "before choose_layout, as fold_batchnorm", fold_crop},
       {"choose_layout",
        "Puts convolutional regions into channels-last layout with the fewest transposed elements.",
        "behind what reads channel axes, before the fusions that need final shapes", choose_layout},

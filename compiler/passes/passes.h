@@ -25,6 +25,7 @@ bool lower_composites(Graph&, const PassOptions&);
 bool fuse_regions(Graph&, const PassOptions&);
 bool fold_batchnorm(Graph&, const PassOptions&);
 bool fold_pad(Graph&, const PassOptions&);
+bool fold_crop(Graph&, const PassOptions&);
 bool choose_layout(Graph&, const PassOptions&);
 bool sink_transposes(Graph&, const PassOptions&);
 bool sink_reshapes(Graph&, const PassOptions&);

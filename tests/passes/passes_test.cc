@@ -234,6 +234,36 @@ const Proof kProofs[] = {
      "y = MaxPool<kernel_shape = [3, 3]>(a)  z = AveragePool<kernel_shape = [3, 3]>(b)"
      "k = MaxPool<kernel_shape = [3, 3]>(b)",
      1e-6},
+    // ---- fold_crop
+    {"crop_transposed",
+     {"fold_crop"},
+     "(float[N,2,5,H] x, float[2,3,3,4] w_w, float[3] w_b) => (float[N,3,8,K] y)",
+     "s = Constant<value = int64[2] {1, 2}>()  e = Constant<value = int64[2] {9, -1}>()"
+     "a = Constant<value = int64[2] {2, 3}>()  f = Constant<value = int64[1] {-8}>()"
+     "l = Constant<value = int64[1] {100}>()  h = Constant<value = int64[1] {2}>()"
+     "c = ConvTranspose<strides = [2, 2], pads = [0, 0, 1, 1]>(x, w_w, w_b)"
+     "d = Slice(c, s, e, a)  y = Slice(d, f, l, h)",
+     1e-6},
+    {"crop_output_shape",  // one more at the end than the sums reach
+     {"fold_crop"},
+     "(float[N,2,5,6] x, float[2,3,3,3] w_w) => (float[N,3,10,12] y)",
+     "s = Constant<value = int64[2] {1, 1}>()  e = Constant<value = int64[2] {11, 13}>()"
+     "a = Constant<value = int64[2] {2, 3}>()"
+     "c = ConvTranspose<strides = [2, 2], output_shape = [12, 14], auto_pad = \"VALID\">(x, w_w)"
+     "y = Slice(c, s, e, a)",
+     1e-6},
+    {"crop_left_alone",  // a step, a user more, more than the kernel's extent, channels
+     {"fold_crop"},
+     "(float[N,2,5,6] x, float[2,3,3,4] w_w)"
+     " => (float[N,3,5,14] p, float[N,3,11,12] q, float[N,3,11,14] r, float[N,3,8,14] t, float[N,1,11,14] u)",
+     "z = Constant<value = int64[1] {0}>()  one = Constant<value = int64[1] {1}>()"
+     "two = Constant<value = int64[1] {2}>()  ten = Constant<value = int64[1] {10}>()"
+     "three = Constant<value = int64[1] {3}>()  far = Constant<value = int64[1] {99}>()"
+     "c = ConvTranspose<strides = [2, 2]>(x, w_w)  p = Slice(c, z, ten, two, two)"
+     "r = ConvTranspose<strides = [2, 2]>(x, w_w)  q = Slice(r, two, far, three)"
+     "d = ConvTranspose<strides = [2, 2]>(x, w_w)  t = Slice(d, three, far, two)"
+     "f = ConvTranspose<strides = [2, 2]>(x, w_w)  u = Slice(f, one, two, one)",
+     1e-6},
     // ---- choose_layout
     {"layout_chain",
      {"choose_layout", "remove_identity_again"},
