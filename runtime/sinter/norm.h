@@ -30,12 +30,11 @@ SINTER_INLINE void sum_columns(const float* x, std::int64_t rows, std::int64_t s
     SINTER_UNROLL
     for (int v = 0; v < V; v++) to[v] = term(to[v], v, load_lanes(from + v * kLanes, lanes));
   };
-  std::int64_t k = 0;
-  for (; k + kRows <= rows; k += kRows) {
+  for (std::int64_t k = rows / kRows; k > 0; k--) {
     SINTER_UNROLL
-    for (int r = 0; r < kRows; r++) add_row(part[r], x + (k + r) * stride);
+    for (int r = 0; r < kRows; r++, x += stride) add_row(part[r], x);
   }
-  for (; k < rows; k++) add_row(part[0], x + k * stride);
+  for (std::int64_t k = rows % kRows; k > 0; k--, x += stride) add_row(part[0], x);
   SINTER_UNROLL
   for (int v = 0; v < V; v++) {
     sum[v] = part[0][v];

@@ -321,9 +321,10 @@ template <int MY, int MX, int RY, int RX, int SY, int SX, int Times = 1>
     for (std::int64_t t = 0; t < tiles; t++)
       for (int u = 0; u < kLine; u++) tile(e[u], t, c + u * kLanes, kLanes);
   }
-  for (; c < channels; c += kLanes) {
+  // Counted down: g++ 12 warns of indices that it thinks this loop could reach otherwise.
+  for (std::int64_t left = channels - c; left > 0; left -= kLanes, c += kLanes) {
     f32v e[NX][NY];
-    const int lanes = channels - c < kLanes ? static_cast<int>(channels - c) : kLanes;
+    const int lanes = left < kLanes ? static_cast<int>(left) : kLanes;
     for (std::int64_t t = 0; t < tiles; t++) tile(e, t, c, lanes);
   }
 }
