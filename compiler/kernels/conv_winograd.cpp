@@ -291,8 +291,8 @@ class Writer {
     const LayerWriter::Turns vectors = w_.open_parts(std::to_string(out_vectors()));
     w_.out.line("for (std::int64_t o = {}; o < {}; ++o) {{", vectors.first, vectors.end);
     w_.out.line("const float* const wp = {} + o * {};", square_, 9 * l_.in * w_.target.lanes);
-    w_.out.line("winograd_square_sums<{}>({}, {}, {}, wp, {}, {} + o * kLanes, {}, {}, wp + {});",
-                choice_.group, v_, plane_, pitch_, l_.in, sums_, sum_plane_, sum_pitch_, kAhead / 4);
+    w_.out.line("winograd_square_sums<{}, {}, {}, {}, {}>({}, wp, {}, {} + o * kLanes, wp + {});",
+                choice_.group, plane_, pitch_, sum_plane_, sum_pitch_, v_, l_.in, sums_, kAhead / 4);
     w_.out.line("}}");
     w_.close_parts();
   }

@@ -27,18 +27,19 @@ Dim reduced_count(const Norm& norm) {
 
 // Rows of a block: three quarters of the first-level cache.
 int64_t block_rows(const Norm& norm, const Target& t) {
-  constexpr int64_t kFewest = 16;
-  const int64_t row = std::max<int64_t>(1, norm.axes.back().extent.hi()) * 4;
+  constexpr int64_t kFewest = 16, kMost = 1 << 30;  // an extent may be without bound
+  const int64_t row = std::clamp<int64_t>(norm.axes.back().extent.hi(), 1, kMost) * 4;
   return std::max(kFewest, machine_of(t).l1 * 3 / 4 / row);
 }
 
 bool accepts(const Node& n, const Target& t) {
-  constexpr int64_t kFewestBlocks = 4;
+  constexpr int64_t kFewestBlocks = 4, kMostElements = int64_t{1} << 40;
   const std::optional<Norm> norm = norm_of(n);
   if (!norm || !subtracts_mean(norm->factor) || !reduces_columns(*norm) || !runs_in_vectors(n, *norm))
     return false;
   // A single channel is a row.
   return norm->mean_output < 0 && norm->factor_output < 0 && !norm->axes.back().extent.is(1) &&
+         product(n.inputs[0]->type.shape).hi() <= kMostElements &&
          reduced_count(*norm).hi() / block_rows(*norm, t) >= kFewestBlocks;
 }
 

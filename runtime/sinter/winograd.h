@@ -230,19 +230,18 @@ SINTER_INLINE void winograd_square_column(const float* v, std::ptrdiff_t plane, 
 // are used: a quarter as many come from memory, and a column of positions at a time has its sums in registers
 // while a block of channels' weights and inputs stays in the first-level cache.
 // w: [k][row][column][kLanes] of one vector of output channels, of which rows and columns 1 are multiplied by
-// sqrt(2). Position (i, j) of tile t, channel c is v[(6 i + j) * plane + t * pitch + c]; its sums go to
-// to[(6 i + j) * to_plane + t * to_pitch]. `ahead`: weights that will be read soon; they need not exist. For
-// 32 registers and words that multiply by an element of memory: T <= 4.
-template <int T>
-SINTER_INLINE void winograd_square_sums(const float* v, std::ptrdiff_t plane, std::ptrdiff_t pitch,
-                                        const float* w, std::ptrdiff_t k, float* to, std::ptrdiff_t to_plane,
-                                        std::ptrdiff_t to_pitch, const float* ahead) {
+// sqrt(2). Position (i, j) of tile t, channel c is v[(6 i + j) * Plane + t * Pitch + c]; its sums go to
+// to[(6 i + j) * SumPlane + t * SumPitch]. `ahead`: weights that will be read soon; they need not exist. For
+// 32 registers and words that multiply by an element of memory: T <= 4. Layers of one shape share it.
+template <int T, std::ptrdiff_t Plane, std::ptrdiff_t Pitch, std::ptrdiff_t SumPlane, std::ptrdiff_t SumPitch>
+[[gnu::noinline]] static void winograd_square_sums(const float* v, const float* w, std::ptrdiff_t k,
+                                                   float* to, const float* ahead) {
   constexpr std::ptrdiff_t kBlock = 48;
   for (std::ptrdiff_t c = 0; c < k; c += kBlock) {
     const std::ptrdiff_t channels = k - c < kBlock ? k - c : kBlock;
     const auto column = [&](auto j) __attribute__((always_inline)) {
-      detail::winograd_square_column<j.value, T>(v + c, plane, pitch, w + c * 9 * kLanes, channels, to,
-                                                 to_plane, to_pitch, c == 0, c + kBlock >= k,
+      detail::winograd_square_column<j.value, T>(v + c, Plane, Pitch, w + c * 9 * kLanes, channels, to,
+                                                 SumPlane, SumPitch, c == 0, c + kBlock >= k,
                                                  ahead + c * 9 * kLanes);
     };
     column(Int<0>()), column(Int<1>()), column(Int<2>());
