@@ -54,6 +54,10 @@ namespace {
 // Of the layer's largest output. Six positions make 1e-6 to 3e-6, eight 3e-6 to 1e-5: they must be worth
 // that.
 constexpr double kUsualError = 3e-6;
+// Sums over few channels round little themselves: what Winograd adds must be as small, or it is most of a
+// shallow net's error.
+constexpr int64_t kFewChannels = 31;
+constexpr double kErrorOfFew = 1e-6;
 constexpr double kWorth = 1.06;  // times as fast as with six, or as what makes no more than the usual error
 
 // How many tiles cover the picture.
@@ -218,8 +222,9 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
   for (WinogradChoice& c : choices) {
     if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
     c.error = winograd_error(l.weight, l.out, l.in, c.tile, c.when_used);
-    if (c.error <= kUsualError) return is_worth_more(coarse, c.cycles) ? *coarse : c;
-    if (c.error <= kMaxWinogradError && !coarse) coarse = &c;
+    const bool few = l.in <= kFewChannels;
+    if (c.error <= (few ? kErrorOfFew : kUsualError)) return is_worth_more(coarse, c.cycles) ? *coarse : c;
+    if (c.error <= kMaxWinogradError && !few && !coarse) coarse = &c;
   }
   if (is_worth_more(coarse, std::min(direct, tiles))) return *coarse;
   return std::nullopt;

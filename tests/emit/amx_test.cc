@@ -130,7 +130,8 @@ TEST(Amx, OtherWindowsAreLeft) {
   EXPECT_NE(kernel_of("planar", 1, {1, 9, 9, 64}, {32, 64, 3, 3}), "gemm_amx");
 }
 
-// Winograd keeps what it does much faster, the tiles take what has more weights than pixels.
+// Winograd keeps what it does much faster, and what reads no more weights than the model has (four tiles);
+// the tiles take what has more weights than pixels otherwise.
 TEST(Amx, BesideWinograd) {
   const auto kernel_of = [](int64_t side, int64_t channels, int64_t amx, const char* name) {
     Sheet s;
@@ -142,9 +143,10 @@ TEST(Amx, BesideWinograd) {
     return std::string(find_kernel(*n, target(name))->name);
   };
   EXPECT_EQ(kernel_of(56, 64, 1, kTarget), "conv_winograd");
-  EXPECT_EQ(kernel_of(7, 512, 1, kTarget), "gemm_amx");
-  EXPECT_EQ(kernel_of(7, 512, 0, kTarget), "conv_winograd") << "not allowed";
-  EXPECT_EQ(kernel_of(7, 512, 1, "sapphirerapids"), "conv_winograd") << "has no tiles";
+  EXPECT_EQ(kernel_of(7, 512, 1, kTarget), "conv_winograd");
+  EXPECT_EQ(kernel_of(14, 256, 1, kTarget), "gemm_amx");
+  EXPECT_EQ(kernel_of(14, 256, 0, kTarget), "conv_winograd") << "not allowed";
+  EXPECT_EQ(kernel_of(14, 256, 1, "sapphirerapids"), "conv_winograd") << "has no tiles";
 }
 
 TEST(Amx, OnlyWhereAllowedAndFaster) {
