@@ -54,9 +54,9 @@ namespace {
 // Of the layer's largest output. Six positions make 1e-6 to 3e-6, eight 3e-6 to 1e-5: they must be worth
 // that.
 constexpr double kUsualError = 3e-6;
-// Sums over few channels round little themselves: what Winograd adds must be as small, or it is most of a
+// Sums of few products round little themselves: what Winograd adds must be as small, or it is most of a
 // shallow net's error.
-constexpr int64_t kFewChannels = 31;
+constexpr int64_t kFewProducts = 144;  // 3 x 3 taps of 16 channels
 constexpr double kErrorOfFew = 1e-6;
 constexpr double kWorth = 1.06;  // times as fast as with six, or as what makes no more than the usual error
 
@@ -222,7 +222,7 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
   for (WinogradChoice& c : choices) {
     if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
     c.error = winograd_error(l.weight, l.out, l.in, c.tile, c.when_used);
-    const bool few = l.in <= kFewChannels;
+    const bool few = l.taps() * l.in <= kFewProducts;
     if (c.error <= (few ? kErrorOfFew : kUsualError)) return is_worth_more(coarse, c.cycles) ? *coarse : c;
     if (c.error <= kMaxWinogradError && !few && !coarse) coarse = &c;
   }
