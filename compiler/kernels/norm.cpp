@@ -29,9 +29,7 @@ class Writer {
     x_ = w_.input(0);
     scale_ = norm_.scale >= 0 && n_.has_output(0) ? w_.input(static_cast<size_t>(norm_.scale)) : "";
     bias_ = norm_.bias >= 0 && n_.has_output(0) ? w_.input(static_cast<size_t>(norm_.bias)) : "";
-    count_ = Dim(1);
-    for (const NormAxis& a : norm_.axes)
-      if (a.reduced) count_ = count_ * a.extent;
+    count_ = reduced_count(norm_);
     if (runs_in_vectors(n_, norm_)) {
       const Norm whole = norm_;
       epilogue_.emplace(w_, n_.outputs[0]->type.shape);
@@ -110,6 +108,7 @@ class Writer {
   void close(size_t loops) {
     for (size_t i = 0; i < loops; ++i) w_.out.line("}}");
   }
+
   // float `name` = the sum over the line of term(v) or, where that begins with "square:", of its square.
   using Term = std::function<std::string(const std::string& v, bool vector)>;
   void line_sum(const std::string& name, const std::string& n, const Term& term) {
@@ -145,6 +144,7 @@ class Writer {
   bool whole(const Dim& n) const {
     return w_.target.lanes == 1 || (n.is_static() && n.value() % w_.target.lanes == 0);
   }
+
   void statistics(const std::string& n) {
     w_.out.line("std::int64_t i = 0;");
     if (subtracts_mean(norm_.factor)) {

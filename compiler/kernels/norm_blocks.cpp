@@ -18,13 +18,6 @@ namespace {
 
 constexpr int kVectors = 4;  // of columns at once
 
-Dim reduced_count(const Norm& norm) {
-  Dim count(1);
-  for (const NormAxis& a : norm.axes)
-    if (a.reduced) count = count * a.extent;
-  return count;
-}
-
 // Rows of a block: three quarters of the first-level cache.
 int64_t block_rows(const Norm& norm, const Target& t) {
   constexpr int64_t kFewest = 16, kMost = 1 << 30;  // an extent may be without bound

@@ -31,6 +31,13 @@ bool is_zero_or_one(const Dim& d) { return d.is(0) || d.is(1); }
 
 bool subtracts_mean(Factor f) { return f == Factor::kDeviation || f == Factor::kPlainDeviation; }
 
+Dim reduced_count(const Norm& norm) {
+  Dim count(1);
+  for (const NormAxis& a : norm.axes)
+    if (a.reduced) count = count * a.extent;
+  return count;
+}
+
 bool has_unit_operands(const Norm& norm) {
   return is_zero_or_one(norm.axes.back().scale) && is_zero_or_one(norm.axes.back().bias);
 }

@@ -34,6 +34,7 @@ struct Norm {
 };
 
 bool subtracts_mean(Factor);
+Dim reduced_count(const Norm&);  // elements of a set
 // Scale and bias are contiguous or one number along the last axis.
 bool has_unit_operands(const Norm&);
 // Whether the reduced axes are neighbours with one axis behind them; scale and bias only follow that.

@@ -99,9 +99,7 @@ bool fold_into(Graph& g, Node* n) {
   std::swap(sources, n->sources);
   for (std::string& s : sources)
     if (std::find(n->sources.begin(), n->sources.end(), s) == n->sources.end()) n->sources.push_back(s);
-  infer(g, *n);
-  SINTER_CHECK(n->outputs[0]->type.shape.size() == type.shape.size(), "folding a Pad changed the rank");
-  n->outputs[0]->type = type;  // the same extents, as the rest of the graph spells them
+  infer_as(g, *n, type);
   return true;
 }
 

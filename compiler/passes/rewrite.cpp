@@ -46,6 +46,12 @@ void take_output(Node* to, size_t i, Node* from, size_t j) {
   v->producer = to;
 }
 
+void infer_as(Graph& g, Node& n, const TensorType& type) {
+  infer(g, n);
+  SINTER_CHECK(n.outputs[0]->type.shape.size() == type.shape.size(), "a fold changed the rank of a result");
+  n.outputs[0]->type = type;
+}
+
 void add_sources(Node& to, const Node& from) {
   for (const std::string& s : from.sources)
     if (std::find(to.sources.begin(), to.sources.end(), s) == to.sources.end()) to.sources.push_back(s);

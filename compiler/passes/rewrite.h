@@ -35,6 +35,8 @@ bool bypass(Graph& g, Value* y, Value* x);
 // from->outputs[j] becomes to->outputs[i]; the value that `to` made before has no producer any more.
 void take_output(Node* to, size_t i, Node* from, size_t j);
 
+// Infers the node, whose first output keeps `type`: the same extents, as the rest of the graph spells them.
+void infer_as(Graph& g, Node& n, const TensorType& type);
 void add_sources(Node& to, const Node& from);             // behind those of `to`, each once
 void move_before(Graph& g, Node* n, const Node* before);  // in Graph::nodes
 void move_to_end(Graph& g, Node* n);
