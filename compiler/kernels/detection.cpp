@@ -5,6 +5,7 @@
 #include "kernels/nest.h"
 #include "ops/movement.h"
 #include "ops/window.h"
+#include "sinter/nms.h"
 
 namespace sinter {
 namespace {
@@ -27,6 +28,34 @@ std::string number(LayerWriter& w, size_t i) {
   if (const auto known = contents(v)) return w.dim((*known)[0]);
   return w.input(i) + "[0]";
 }
+// `kept`: how many rows it writes. Threads take classes, each with rows of its own to fill, where the output
+// has room for all that could be kept: it has, unless the user bounds it.
+void emit_suppression(LayerWriter& w, const std::string& at, const std::string& by, const std::string& rows) {
+  const Node& n = w.node;
+  const Shape& scores = n.inputs[1]->type.shape;
+  const Dim classes = scores[0] * scores[1], &boxes = scores[2];
+  const auto most = contents(n.inputs[2]);
+  const int64_t each = most ? std::min((*most)[0].hi(), boxes.hi()) : boxes.hi();
+  const bool apart = n.outputs[0]->type.shape[0].hi() >= classes.hi() * each;
+  w.flops(product(scores) * Dim(2));  // compared with the threshold and with one another
+  const LayerWriter::Turns turns = w.open_parts(apart ? w.dim(classes) : "1");
+  const std::string keys = w.scratch_of_part("keys", "std::int32_t", nms_keys(boxes.hi())),
+                    edges = w.scratch_of_part("edges", "float",
+                                              std::max<int64_t>(nms_edges(boxes.hi(), each), 1)),
+                    count = w.dim(boxes);
+  const bool parts = turns.first != "0";
+  if (parts)
+    w.out.line("sinter::non_max_suppression_apart({}, {}, {}, {}, options, {}, {}, {{{}, {}}}, {});", at, by,
+               w.dim(scores[1]), count, turns.first, turns.end, keys, edges, rows);
+  w.close_parts();
+  if (parts)
+    w.out.line("const std::int64_t kept = sinter::nms_close_up({}, {}, options, {});", w.dim(classes), count,
+               rows);
+  else
+    w.out.line(
+        "const std::int64_t kept = sinter::non_max_suppression({}, {}, {}, {}, {}, options, {{{}, {}}}, {});",
+        at, by, w.dim(scores[0]), w.dim(scores[1]), count, keys, edges, rows);
+}
 void emit_nms(LayerWriter& w) {
   const Node& n = w.node;
   const Shape &boxes = n.inputs[0]->type.shape, &scores = n.inputs[1]->type.shape;
@@ -46,11 +75,9 @@ void emit_nms(LayerWriter& w) {
     w.out.line("options.has_least_score = true;");
     w.out.line("options.least_score = {};", number(w, 4));
   }
-  const std::string heap = w.scratch("heap", "std::int64_t", std::max<int64_t>(boxes[1].hi(), 1));
   const std::string rows = w.output(0), report = w.count(count);
   w.out.line("options.room = {};", count.hi());
-  w.out.line("const std::int64_t kept = sinter::non_max_suppression({}, {}, {}, {}, {}, options, {}, {});",
-             at, by, w.dim(scores[0]), w.dim(scores[1]), w.dim(boxes[1]), heap, rows);
+  emit_suppression(w, at, by, rows);
   w.include("sinter/status.h");
   w.can_fail();
   w.out.line("if (kept < 0) return sinter::kCapacityError;");
@@ -195,7 +222,8 @@ void emit_deform(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_detection() {
   static const std::vector<Kernel> table = {
-      {"non_max_suppression", "NonMaxSuppression by a heap per class", accepts_nms, emit_nms},
+      {"non_max_suppression", "NonMaxSuppression by a tree of greatest scores per class", accepts_nms,
+       emit_nms},
       {"roi_align", "RoiAlign", [](const Node& n, const Target&) { return accepts_op(n, "RoiAlign"); },
        emit_roi_align},
       {"roi_rows", "RoiAlign into rows of a tensor", accepts_roi_rows, emit_roi_rows},

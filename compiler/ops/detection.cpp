@@ -47,10 +47,11 @@ void eval_nms(Evaluation& e) {
   o.has_least_score = e.has(4);
   o.least_score = e.has(4) ? e.in[4].as<float>()[0] : 0.0f;
   const int64_t n = boxes.dim(1), kept = std::max<int64_t>(std::min(o.most, n), 0);
-  std::vector<int64_t> heap(static_cast<size_t>(n)),
-      rows(static_cast<size_t>(3 * scores.dim(0) * scores.dim(1) * kept));
+  std::vector<int64_t> rows(static_cast<size_t>(3 * scores.dim(0) * scores.dim(1) * kept));
+  std::vector<int32_t> keys(static_cast<size_t>(nms_keys(n)));
+  std::vector<float> edges(static_cast<size_t>(nms_edges(n, o.most)));
   const int64_t count = non_max_suppression(boxes.as<float>(), scores.as<float>(), scores.dim(0),
-                                            scores.dim(1), n, o, heap.data(), rows.data());
+                                            scores.dim(1), n, o, {keys.data(), edges.data()}, rows.data());
   rows.resize(static_cast<size_t>(3 * count));
   e.out[0] = Tensor::of(rows).reshaped({count, 3});
 }

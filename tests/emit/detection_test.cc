@@ -56,6 +56,9 @@ TEST(DetectionKernels, NonMaxSuppression) {
   s.into(batch, "thresholds_from_data");
   s.add("NonMaxSuppression", {floats({1, 30, 4}, corners), floats({1, 2, 30})});
   s.into(batch, "none");
+  s.add("NonMaxSuppression",
+        {floats({1, 4500, 4}, corners), floats({1, 3, 4500}), number(int64_t{70}), number(.3f)});
+  s.into(batch, "blocks");
   check(batch);
 }
 

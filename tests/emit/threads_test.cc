@@ -48,6 +48,9 @@ void add_others(GeneratedBatch& batch) {
   s.add("Resize",
         {floats_of({1, 24, 40, 64}), absent(), constant(Tensor::of(std::vector<float>{1, 2, 2, 1}, {4}))},
         {{"mode", std::string("linear")}});
+  for (const int64_t most : {9, 3000})
+    s.add("NonMaxSuppression", {floats_of({2, 2000, 4}), floats_of({2, 30, 2000}),
+                                constant(Tensor::scalar(most)), constant(Tensor::scalar(.3f))});
   s.add("Transpose", {floats_of({1, 40, 50, 60})}, {{"perm", Ints{0, 3, 1, 2}}});
   s.add("Transpose", {floats_of({1, 60, 41, 50})}, {{"perm", Ints{0, 2, 3, 1}}});
   s.add("Transpose", {floats_of({407, 301})}, {{"perm", Ints{1, 0}}});

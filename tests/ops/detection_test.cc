@@ -1,4 +1,6 @@
 // NonMaxSuppression, RoiAlign, MaxRoiPool, DeformConv: values worked out by hand, shapes and refusals.
+#include <algorithm>
+#include <optional>
 #include <random>
 
 #include "ops/run_node.h"
@@ -33,6 +35,60 @@ TEST(NonMaxSuppression, KeepsTheBestOfThoseThatOverlap) {
     for (double box : c.boxes) want.insert(want.end(), {0, 0, box});
     expect_tensor(rows, ints(want, {static_cast<int64_t>(c.boxes.size()), 3}));
   }
+}
+
+// The definition: the best that is left, unless it overlaps one kept.
+std::vector<double> kept_of(const Tensor& boxes, const Tensor& scores, int64_t most, float overlap,
+                            std::optional<float> least) {
+  const float *box = boxes.as<float>(), *score = scores.as<float>();
+  std::vector<int64_t> left, kept;
+  for (int64_t i = 0; i < scores.size(); ++i)
+    if (least ? score[i] > *least : score[i] == score[i]) left.push_back(i);
+  std::stable_sort(left.begin(), left.end(), [&](int64_t a, int64_t b) { return score[a] > score[b]; });
+  const auto area = [](float h, float w) { return std::max(h, 0.0f) * std::max(w, 0.0f); };
+  const auto share = [&](const float* a, const float* b) {
+    const float common = area(std::min(a[2], b[2]) - std::max(a[0], b[0]),
+                              std::min(a[3], b[3]) - std::max(a[1], b[1])),
+                whole = area(a[2] - a[0], a[3] - a[1]) + area(b[2] - b[0], b[3] - b[1]) - common;
+    return whole > 0 ? common / whole : 0.0f;
+  };
+  for (int64_t i : left)
+    if (static_cast<int64_t>(kept.size()) < most && std::none_of(kept.begin(), kept.end(), [&](int64_t k) {
+          return share(box + i * 4, box + k * 4) > overlap;
+        }))
+      kept.push_back(i);
+  std::vector<double> rows;
+  for (int64_t i : kept) rows.insert(rows.end(), {0, 0, static_cast<double>(i)});
+  return rows;
+}
+
+// Counts around the blocks of 64 and 64 * 64 that scores are searched in, and the groups of 16 of boxes kept;
+// few values, so that many scores are equal, among them -0 and 0, infinite ones and NaN.
+TEST(NonMaxSuppression, ManyBoxes) {
+  std::mt19937 random(12);
+  const double special[] = {0.0, -0.0, INFINITY, -INFINITY, kNaN, 1e-42};
+  for (const int64_t n : {1, 15, 16, 17, 63, 64, 65, 129, 4095, 4097, 9000})
+    for (const int levels : {3, 100000}) {
+      std::vector<double> corners, values;
+      for (int64_t i = 0; i < n; ++i) {
+        const double y = random() % 64, x = random() % 64;
+        corners.insert(corners.end(), {y, x, y + random() % 16, x + random() % 16});
+        const int number = static_cast<int>(random() % static_cast<unsigned>(levels)) - levels / 2;
+        values.push_back(random() % 8 == 0 ? special[random() % 6] : number / 64.0);
+      }
+      const Tensor boxes = floats(corners, {1, n, 4}), scores = floats(values, {1, 1, n});
+      for (const int64_t most : {int64_t{20}, n}) {
+        SCOPED_TRACE(fmt::format("{} of {} boxes, {} scores", most, n, levels));
+        std::vector<Tensor> in = {boxes, scores, ints({static_cast<double>(most)}), floats({.4})};
+        const auto want = [&](std::optional<float> least) {
+          const std::vector<double> rows = kept_of(boxes, scores, most, .4f, least);
+          return ints(rows, {static_cast<int64_t>(rows.size() / 3), 3});
+        };
+        expect_tensor(run("NonMaxSuppression", in), want({}));
+        in.push_back(floats({-.25}));
+        expect_tensor(run("NonMaxSuppression", in), want(-.25f));
+      }
+    }
 }
 
 TEST(NonMaxSuppression, BatchesClassesCentersAndDefaults) {
