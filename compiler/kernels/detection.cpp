@@ -128,9 +128,18 @@ void emit_roi_align(LayerWriter& w) {
   const std::string x = w.input(0), regions = w.input(1), images = w.input(2);
   PlainOutput y(w, n.inputs[0]->type.dtype);
   declare_geometry(w);
-  w.out.line("const bool inside = sinter::roi_align({}, geometry, {}, {}, {}, {}, {}{});", x, regions, images,
-             w.dim(n.inputs[1]->type.shape[0]), align_options(a), y.pointer(), align_sum(w, 0));
-  w.out.line("if (!inside) return sinter::kIndexError;");
+  const Dim& count = n.inputs[1]->type.shape[0];
+  w.out.line("if (!sinter::images_exist({}, {}, geometry.batches)) return sinter::kIndexError;", images,
+             w.dim(count));
+  const LayerWriter::Turns turns = w.open_parts(w.dim(count));
+  const auto behind = [&](const std::string& pointer, const std::string& each) {
+    return turns.first == "0" ? pointer : fmt::format("{} + {} * ({})", pointer, turns.first, each);
+  };
+  w.out.line(
+      "sinter::roi_align({}, geometry, {}, {}, {}, {}, {}{});", x, behind(regions, "4"), behind(images, "1"),
+      turns.first == "0" ? turns.end : fmt::format("{} - {}", turns.end, turns.first), align_options(a),
+      behind(y.pointer(), w.dim(product(n.outputs[0]->type.shape, 1))), align_sum(w, 0));
+  w.close_parts();
   y.finish();
   w.out.line("return sinter::kOk;");
 }
@@ -153,14 +162,19 @@ void emit_roi_rows(LayerWriter& w) {
   w.may_overwrite(0);
   declare_geometry(w, 2);
   w.out.line("if ({1} != {0}) sinter::copy({1}, {0}, {2});", x, y, w.dim(product(data)));
+  w.out.line("if (!sinter::images_exist({}, {}, geometry.batches)) return sinter::kIndexError;", images,
+             w.dim(regions));
+  w.out.line("for (std::int64_t r = 0; r < {}; ++r)", w.dim(regions));
+  w.out.line("if (sinter::index_of({}[r], {}) < 0) return sinter::kIndexError;", rows, w.dim(data[0]));
+  // A thread's share are rows, not regions: of several regions of one row the last one counts.
+  const LayerWriter::Turns turns = w.open_parts(w.dim(data[0]));
   w.out.line("for (std::int64_t r = 0; r < {}; ++r) {{", w.dim(regions));
   w.out.line("const std::int64_t row = sinter::index_of({}[r], {});", rows, w.dim(data[0]));
-  w.out.line("if (row < 0) return sinter::kIndexError;");
-  w.out.line(
-      "const bool inside = sinter::roi_align({}, geometry, {} + r * 4, {} + r, 1, {}, {} + row * ({}){});",
-      image, at, images, align_options(n.attributes), y, w.dim(block), align_sum(w, 2));
-  w.out.line("if (!inside) return sinter::kIndexError;");
+  if (turns.first != "0") w.out.line("if (row < {} || row >= {}) continue;", turns.first, turns.end);
+  w.out.line("sinter::roi_align({}, geometry, {} + r * 4, {} + r, 1, {}, {} + row * ({}){});", image, at,
+             images, align_options(n.attributes), y, w.dim(block), align_sum(w, 2));
   w.out.line("}}");
+  w.close_parts();
   w.out.line("return sinter::kOk;");
 }
 void emit_max_roi_pool(LayerWriter& w) {

@@ -1,7 +1,9 @@
-// TopK: the selection of runtime/sinter/topk.h for every line along the axis.
+// TopK: the selection of runtime/sinter/topk.h for every line along the axis; of more than a few floats by a
+// tree, else by a heap.
 #include "emit/layer.h"
 #include "kernels/nest.h"
 #include "ops/op.h"
+#include "sinter/best_first.h"
 
 namespace sinter {
 namespace {
@@ -49,10 +51,15 @@ void emit(LayerWriter& w) {
   };
   const std::string values = target(0, "values", std::string(cpp_name(t)));
   const std::string indices = target(1, "indices", "std::int64_t");
+  constexpr int64_t kFew = 8;
+  const bool tree = t == DType::kF32 && out[a].hi() > kFew;
+  const std::string keys =
+      tree ? w.scratch("keys", "std::int32_t", BestFirst::elements(in[a].hi())) : std::string();
   w.out.put(loop_text("o", outer));
   if (!flat) w.out.put(loop_text("i", inner));
-  w.out.line("sinter::topk({} + o * {}{}, {}, {}, k, {}, {}, {}, {});", x, times(extent, inner),
-             flat ? "" : " + i", extent, inner, largest, values, indices, inner);
+  w.out.line("sinter::topk{}({} + o * {}{}, {}, {}, k, {}, {}, {}, {}{});", tree ? "_by_tree" : "", x,
+             times(extent, inner), flat ? "" : " + i", extent, inner, largest, values, indices, inner,
+             tree ? ", " + keys : "");
   w.out.line("}}");
   if (!flat) w.out.line("}}");
   w.out.line("return 0;");
@@ -61,7 +68,7 @@ void emit(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_topk() {
-  static const std::vector<Kernel> table = {{"topk", "TopK by a heap per line", accepts, emit}};
+  static const std::vector<Kernel> table = {{"topk", "TopK by a heap or a tree per line", accepts, emit}};
   return table;
 }
 

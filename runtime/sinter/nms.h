@@ -1,20 +1,15 @@
 // NonMaxSuppression (ONNX 11): of boxes that overlap, only the one with the best score stays.
 //
 // For each batch and class the boxes above the score threshold are taken best score first (of equal scores
-// the lower index); one is kept unless it overlaps one kept before.
-//
-// Which box is next, a tree of the greatest scores says (nms_detail::BestFirst): blocks of 64 scores, the
-// greatest of each, the greatest of 64 of those, and so on. To build it reads each score once, to take one
-// out mends a block on each level; neither branches on what the scores are, where a heap does on every
-// comparison. The edges of boxes kept lie together, sixteen at a time, so that a box is compared with several
-// at once. Vectors are the compiler's own, of 16 bytes, which every target has.
-//
-// Classes know nothing of one another: several threads may take some each (non_max_suppression_apart).
+// the lower index); one is kept unless it overlaps one kept before. The edges of those kept lie together,
+// sixteen at a time, so that a box is compared with several at once. Classes know nothing of one another:
+// several threads may take some each (non_max_suppression_apart).
 #pragma once
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
+
+#include "sinter/best_first.h"
 
 namespace sinter {
 
@@ -28,124 +23,6 @@ struct NmsOptions {
 };
 
 namespace nms_detail {
-
-typedef float floats __attribute__((vector_size(16)));
-typedef std::int32_t integers __attribute__((vector_size(16)));
-
-template <class V, class T>
-inline V load(const T* p) {
-  V v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-
-constexpr std::int64_t kFan = 64;  // scores, or greatest ones, to a block
-constexpr std::int64_t blocks(std::int64_t n) { return n < 1 ? 1 : (n + kFan - 1) / kFan; }
-
-// Candidates, best first. Scores become integers of the same order (-0 is 0); kNone is below all of them and
-// stands for what is no candidate: a NaN, a score that is not above the least one, a box already taken.
-class BestFirst {
- public:
-  // `keys`: elements(count) integers of memory.
-  BestFirst(const float* scores, std::int64_t count, const NmsOptions& o, std::int32_t* keys) {
-    level_[0] = keys;
-    for (std::int64_t size = blocks(count);; size = blocks(size)) {
-      level_[levels_ + 1] = level_[levels_] + size * kFan;
-      ++levels_;
-      if (size == 1) break;
-    }
-    fill(scores, count, o);
-    std::int64_t size = blocks(count);
-    for (int level = 1; level < levels_; ++level) {
-      std::int32_t* to = level_[level];
-      const std::int64_t room = blocks(size) * kFan;
-      for (std::int64_t i = 0; i < size; ++i) to[i] = greatest(level_[level - 1] + i * kFan);
-      for (std::int64_t i = size; i < room; ++i) to[i] = kNone;
-      size = blocks(size);
-    }
-    best_ = greatest(level_[levels_ - 1]);
-  }
-
-  static constexpr std::int64_t elements(std::int64_t count) {
-    std::int64_t all = 0, size = count;
-    do {
-      size = blocks(size);
-      all += size * kFan;
-    } while (size > 1);
-    return all;
-  }
-
-  // The next candidate, which is one no more; -1 where there is none.
-  std::int64_t take() {
-    if (best_ == kNone) return -1;
-    std::int64_t at = 0;
-    for (int level = levels_; level-- > 0;) at = at * kFan + first_of(level_[level] + at * kFan, best_);
-    std::int32_t key = kNone;
-    std::int64_t in_level = at;
-    for (int level = 0; level < levels_; ++level) {
-      level_[level][in_level] = key;
-      in_level /= kFan;
-      key = greatest(level_[level] + in_level * kFan);
-    }
-    best_ = key;
-    return at;
-  }
-
- private:
-  static constexpr std::int32_t kNone = INT32_MIN;
-  static constexpr int kLevels = 11;  // enough for 2^63 scores
-
-  static integers keys_of(floats score, floats least, integers any_number) {
-    score += 0.0f;
-    integers bits;
-    std::memcpy(&bits, &score, sizeof bits);
-    const integers key = bits ^ ((bits >> 31) & INT32_MAX);
-    const integers counts = (score > least) | (any_number & (score == score));
-    return (counts & key) | (~counts & (integers{} + kNone));
-  }
-  void fill(const float* scores, std::int64_t count, const NmsOptions& o) {
-    const floats least = floats{} + (o.has_least_score ? o.least_score : INFINITY);
-    const integers any_number = integers{} - (o.has_least_score ? 0 : 1);
-    std::int32_t* to = level_[0];
-    std::int64_t i = 0;
-    for (; i + 4 <= count; i += 4) {
-      const integers keys = keys_of(load<floats>(scores + i), least, any_number);
-      std::memcpy(to + i, &keys, sizeof keys);
-    }
-    for (; i < count; ++i) to[i] = keys_of(floats{} + scores[i], least, any_number)[0];
-    for (; i < blocks(count) * kFan; ++i) to[i] = kNone;
-  }
-
-  static integers greater(integers a, integers b) { return a > b ? a : b; }
-  static std::int32_t greatest(const std::int32_t* block) {
-    integers a = load<integers>(block), b = load<integers>(block + 4);
-    for (int i = 8; i < kFan; i += 8) {
-      a = greater(a, load<integers>(block + i));
-      b = greater(b, load<integers>(block + i + 4));
-    }
-    a = greater(a, b);
-    const std::int32_t even = a[0] > a[2] ? a[0] : a[2], odd = a[1] > a[3] ? a[1] : a[3];
-    return even > odd ? even : odd;
-  }
-  // Where the first `key` of a block is, which holds one: the greatest distance of one from the block's end.
-  static std::int64_t first_of(const std::int32_t* block, std::int32_t key) {
-    const integers wanted = integers{} + key, step = integers{} + 8;
-    integers a = {}, b = {}, from_end = {kFan, kFan - 1, kFan - 2, kFan - 3}, next = from_end - 4;
-    for (int i = 0; i < kFan; i += 8) {
-      a = greater(a, from_end & (load<integers>(block + i) == wanted));
-      b = greater(b, next & (load<integers>(block + i + 4) == wanted));
-      from_end -= step;
-      next -= step;
-    }
-    a = greater(a, b);
-    const std::int32_t even = a[0] > a[2] ? a[0] : a[2], odd = a[1] > a[3] ? a[1] : a[3];
-    return kFan - (even > odd ? even : odd);
-  }
-
-  std::int32_t* level_[kLevels + 1] = {};
-  int levels_ = 0;
-  std::int32_t best_ = kNone;
-};
 
 struct Edges {
   float y0, x0, y1, x1, area;
@@ -191,15 +68,13 @@ class Kept {
   // Whether the intersection of a box with one of these is more than `most` of their union.
   bool overlap(const Edges& e, float most) const {
     if (!(e.area > 0.0f)) return false;
-    const floats zero = {};
+    const floats4 zero = {};
     const Spread box = {zero + e.y0, zero + e.x0, zero + e.y1, zero + e.x1, zero + e.area, zero + most};
     for (std::int64_t first = 0; first < size_; first += kGroup) {
       const float* group = groups_ + first * kFields;
-      integers any = {};
-      for (int i = 0; i < kGroup; i += 4) any |= overlap(box, group + i);
-      std::int64_t halves[2];
-      std::memcpy(halves, &any, sizeof any);
-      if ((halves[0] | halves[1]) != 0) return true;
+      integers4 found = {};
+      for (int i = 0; i < kGroup; i += 4) found |= overlap(box, group + i);
+      if (any_lane(found)) return true;
     }
     return false;
   }
@@ -209,15 +84,15 @@ class Kept {
 
   // A box, and what it must not exceed, in every lane.
   struct Spread {
-    floats y0, x0, y1, x1, area, most;
+    floats4 y0, x0, y1, x1, area, most;
   };
-  static integers overlap(const Spread& a, const float* group) {
-    const floats low_y = load<floats>(group), low_x = load<floats>(group + kGroup),
-                 high_y = load<floats>(group + 2 * kGroup), high_x = load<floats>(group + 3 * kGroup),
-                 area = load<floats>(group + 4 * kGroup), none = {};
-    const floats y0 = a.y0 > low_y ? a.y0 : low_y, y1 = a.y1 < high_y ? a.y1 : high_y;
-    const floats x0 = a.x0 > low_x ? a.x0 : low_x, x1 = a.x1 < high_x ? a.x1 : high_x;
-    const floats common = (y1 - y0) * (x1 - x0), whole = a.area + area - common;
+  static integers4 overlap(const Spread& a, const float* group) {
+    const floats4 low_y = load4<floats4>(group), low_x = load4<floats4>(group + kGroup),
+                  high_y = load4<floats4>(group + 2 * kGroup), high_x = load4<floats4>(group + 3 * kGroup),
+                  area = load4<floats4>(group + 4 * kGroup), none = {};
+    const floats4 y0 = a.y0 > low_y ? a.y0 : low_y, y1 = a.y1 < high_y ? a.y1 : high_y;
+    const floats4 x0 = a.x0 > low_x ? a.x0 : low_x, x1 = a.x1 < high_x ? a.x1 : high_x;
+    const floats4 common = (y1 - y0) * (x1 - x0), whole = a.area + area - common;
     return (y1 > y0) & (x1 > x0) & (area > none) & (whole > none) & (common / whole > a.most);
   }
 
@@ -228,7 +103,7 @@ class Kept {
 }  // namespace nms_detail
 
 // Elements of the memory that the functions below work in, for `count` boxes of which up to `most` are kept.
-constexpr std::int64_t nms_keys(std::int64_t count) { return nms_detail::BestFirst::elements(count); }
+constexpr std::int64_t nms_keys(std::int64_t count) { return BestFirst::elements(count); }
 constexpr std::int64_t nms_edges(std::int64_t count, std::int64_t most) {
   return nms_detail::Kept::elements(most < 1 ? 0 : most < count ? most : count);
 }
@@ -243,7 +118,14 @@ struct NmsMemory {
 inline std::int64_t nms_class(const float* boxes, const float* scores, std::int64_t count,
                               const NmsOptions& o, std::int64_t batch, std::int64_t number, NmsMemory memory,
                               std::int64_t* rows) {
-  nms_detail::BestFirst best_first(scores, count, o, memory.keys);
+  // A score counts where it is above the least one; where there is no such, unless it is a NaN.
+  const floats4 least = floats4{} + (o.has_least_score ? o.least_score : INFINITY);
+  const integers4 any_number = integers4{} - (o.has_least_score ? 0 : 1);
+  const auto key = [=](floats4 score) {
+    const integers4 counts = (score > least) | (any_number & (score == score));
+    return (counts & keys_of(score)) | (~counts & (integers4{} + BestFirst::kNone));
+  };
+  BestFirst best_first(scores, count, 1, key, memory.keys);
   nms_detail::Kept kept(memory.edges);
   std::int64_t found = 0;
   while (found < o.most) {

@@ -168,6 +168,13 @@ inline bool roi_align(const T* x, const RoiGeometry& g, const R* regions, const 
   return true;
 }
 
+// Whether the images that `count` regions are of all exist.
+inline bool images_exist(const std::int64_t* images, std::int64_t count, std::int64_t batches) {
+  for (std::int64_t r = 0; r < count; ++r)
+    if (images[r] < 0 || images[r] >= batches) return false;
+  return true;
+}
+
 namespace roi_detail {
 
 // round(v) as a pixel number, far ones clamped; NaN is 0.

@@ -48,6 +48,10 @@ void add_others(GeneratedBatch& batch) {
   s.add("Resize",
         {floats_of({1, 24, 40, 64}), absent(), constant(Tensor::of(std::vector<float>{1, 2, 2, 1}, {4}))},
         {{"mode", std::string("linear")}});
+  const AttributeList bins{
+      {"output_height", int64_t{5}}, {"output_width", int64_t{6}}, {"sampling_ratio", int64_t{2}}};
+  s.add("RoiAlign", {floats_of({1, 20, 30, 30}), floats_of({41, 4}), constant(Tensor(DType::kI64, {41}))},
+        bins);
   for (const int64_t most : {9, 3000})
     s.add("NonMaxSuppression", {floats_of({2, 2000, 4}), floats_of({2, 30, 2000}),
                                 constant(Tensor::scalar(most)), constant(Tensor::scalar(.3f))});
