@@ -99,16 +99,16 @@ void declare_geometry(LayerWriter& w, size_t image = 0) {
              w.dim(y[height + 1]),
              float_literal(static_cast<double>(w.node.attributes.real("spatial_scale", 1))), last);
 }
-// What bins are summed with, as last argument: vectors of channels where they lie beside each other.
+// What bins are summed with: vectors of channels where they lie beside each other.
 std::string align_sum(LayerWriter& w, size_t image) {
   const Attributes& a = w.node.attributes;
   const bool lanes = a.integer("channels_last", 0) != 0 && a.text("mode", "avg") == "avg" &&
                      w.node.inputs[image]->type.dtype == DType::kF32 && w.target.lanes > 1;
-  if (!lanes) return "";
+  if (!lanes) return "sinter::roi_detail::SumBin()";
   w.include("sinter/roi_lanes.h");
-  return ", RoiLanes()";
+  return "RoiLanes()";
 }
-// The arguments of sinter::roi_align behind the number of regions.
+// The arguments of sinter::roi_align_rows behind the rows.
 std::string align_options(const Attributes& a) {
   return fmt::format("{}, {}, {}", a.integer("sampling_ratio", 0),
                      a.text("coordinate_transformation_mode", "half_pixel") == "half_pixel",
@@ -131,14 +131,9 @@ void emit_roi_align(LayerWriter& w) {
   const Dim& count = n.inputs[1]->type.shape[0];
   w.out.line("if (!sinter::images_exist({}, {}, geometry.batches)) return sinter::kIndexError;", images,
              w.dim(count));
-  const LayerWriter::Turns turns = w.open_parts(w.dim(count));
-  const auto behind = [&](const std::string& pointer, const std::string& each) {
-    return turns.first == "0" ? pointer : fmt::format("{} + {} * ({})", pointer, turns.first, each);
-  };
-  w.out.line(
-      "sinter::roi_align({}, geometry, {}, {}, {}, {}, {}{});", x, behind(regions, "4"), behind(images, "1"),
-      turns.first == "0" ? turns.end : fmt::format("{} - {}", turns.end, turns.first), align_options(a),
-      behind(y.pointer(), w.dim(product(n.outputs[0]->type.shape, 1))), align_sum(w, 0));
+  const LayerWriter::Turns turns = w.open_parts(w.dim(count * Dim(a.integer("output_height", 1))));
+  w.out.line("sinter::roi_align_rows({}, geometry, {}, {}, {}, {}, {}, {}, {});", x, regions, images,
+             turns.first, turns.end, align_options(a), y.pointer(), align_sum(w, 0));
   w.close_parts();
   y.finish();
   w.out.line("return sinter::kOk;");
@@ -166,14 +161,20 @@ void emit_roi_rows(LayerWriter& w) {
              w.dim(regions));
   w.out.line("for (std::int64_t r = 0; r < {}; ++r)", w.dim(regions));
   w.out.line("if (sinter::index_of({}[r], {}) < 0) return sinter::kIndexError;", rows, w.dim(data[0]));
-  // A thread's share are rows, not regions: of several regions of one row the last one counts.
-  const LayerWriter::Turns turns = w.open_parts(w.dim(data[0]));
-  w.out.line("for (std::int64_t r = 0; r < {}; ++r) {{", w.dim(regions));
-  w.out.line("const std::int64_t row = sinter::index_of({}[r], {});", rows, w.dim(data[0]));
-  if (turns.first != "0") w.out.line("if (row < {} || row >= {}) continue;", turns.first, turns.end);
-  w.out.line("sinter::roi_align({}, geometry, {} + r * 4, {} + r, 1, {}, {} + row * ({}){});", image, at,
-             images, align_options(n.attributes), y, w.dim(block), align_sum(w, 2));
-  w.out.line("}}");
+  w.out.line("const auto place = [=](std::int64_t r) {{ return sinter::index_of({}[r], {}); }};", rows,
+             w.dim(data[0]));
+  const std::string bins = w.dim(regions * Dim(n.attributes.integer("output_height", 1)));
+  const LayerWriter::Turns turns = w.open_parts(bins);
+  std::string first = turns.first, end = turns.end;
+  if (first != "0") {
+    // Where regions may be of one row, of which the last one counts, the first thread takes all.
+    w.out.line("const bool apart = sinter::are_ascending({}, {});", rows, w.dim(regions));
+    w.out.line("const std::int64_t first = apart ? {0} : 0, end = apart ? {1} : {0} > 0 ? 0 : {2};", first,
+               end, bins);
+    first = "first", end = "end";
+  }
+  w.out.line("sinter::roi_align_rows({}, geometry, {}, {}, {}, {}, {}, {}, {}, place);", image, at, images,
+             first, end, align_options(n.attributes), y, align_sum(w, 2));
   w.close_parts();
   w.out.line("return sinter::kOk;");
 }

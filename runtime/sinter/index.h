@@ -34,4 +34,12 @@ static inline SliceAxis slice_axis(std::int64_t extent, std::int64_t start, std:
   return {start, end < start ? (start - end - 1) / -step + 1 : 0};
 }
 
+// Whether none of `count` indices counts from the end, and each is less than the next one.
+inline bool are_ascending(const std::int64_t* indices, std::int64_t count) {
+  if (count > 0 && indices[0] < 0) return false;
+  for (std::int64_t i = 1; i < count; ++i)
+    if (indices[i - 1] >= indices[i]) return false;
+  return true;
+}
+
 }  // namespace sinter

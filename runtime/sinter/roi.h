@@ -124,20 +124,31 @@ struct SumBin {
 
 }  // namespace roi_detail
 
+// Whether the images that `count` regions are of all exist.
+inline bool images_exist(const std::int64_t* images, std::int64_t count, std::int64_t batches) {
+  for (std::int64_t r = 0; r < count; ++r)
+    if (images[r] < 0 || images[r] >= batches) return false;
+  return true;
+}
+
 // RoiAlign: x [batches][channels][height][width], regions [count][4] of corners (x, y, x, y) and the image
 // that each is of give y [count][channels][rows][columns]. Each bin is the mean (or, `greatest`, the greatest
 // weighted pixel) of ratio * ratio bilinear samples; ratio 0: as many as the bin has pixels. `half_pixel`:
-// coordinates are of pixel corners, not centres. False where an image does not exist. With channels last, y
-// is [count][rows][columns][channels]. `sum`: what a bin is summed with; see roi_lanes.h for another.
-template <class T, class R, class Bin = roi_detail::SumBin>
-inline bool roi_align(const T* x, const RoiGeometry& g, const R* regions, const std::int64_t* images,
-                      std::int64_t count, std::int64_t ratio, bool half_pixel, bool greatest, T* y,
-                      const Bin& sum = {}) {
+// coordinates are of pixel corners, not centres. With channels last, y is [count][rows][columns][channels].
+// `sum`: what a bin is summed with; see roi_lanes.h for another. Computes rows of bins [first, end) of the
+// count * g.rows that there are; what region r gives is number place(r) of y. All images exist.
+struct OwnPlace {
+  std::int64_t operator()(std::int64_t region) const { return region; }
+};
+template <class T, class R, class Bin = roi_detail::SumBin, class Place = OwnPlace>
+inline void roi_align_rows(const T* x, const RoiGeometry& g, const R* regions, const std::int64_t* images,
+                           std::int64_t first, std::int64_t end, std::int64_t ratio, bool half_pixel,
+                           bool greatest, T* y, const Bin& sum = {}, const Place& place = {}) {
   using S = roi_detail::Sum<T>;
   const std::int64_t bins = g.rows * g.columns;
   const S shift = half_pixel ? S{0.5f} : S{0}, scale = static_cast<S>(g.scale);
-  for (std::int64_t r = 0; r < count; ++r) {
-    if (images[r] < 0 || images[r] >= g.batches) return false;
+  for (std::int64_t row = first; row < end; ++row) {
+    const std::int64_t r = row / g.rows;
     S corner[4];
     for (int k = 0; k < 4; ++k) corner[k] = cast_to<S>(regions[r * 4 + k]) * scale - shift;
     S width = corner[2] - corner[0], height = corner[3] - corner[1];
@@ -146,10 +157,11 @@ inline bool roi_align(const T* x, const RoiGeometry& g, const R* regions, const 
       height = height > S{1} ? height : S{1};
     }
     const S bin_y = height / static_cast<S>(g.rows), bin_x = width / static_cast<S>(g.columns);
-    for (std::int64_t bin = 0; bin < bins; ++bin) {
-      const S top = corner[1] + static_cast<S>(bin / g.columns) * bin_y;
-      const S left = corner[0] + static_cast<S>(bin % g.columns) * bin_x;
-      const auto rows = roi_detail::samples(top, bin_y, ratio, g.height);
+    const S top = corner[1] + static_cast<S>(row % g.rows) * bin_y;
+    const auto rows = roi_detail::samples(top, bin_y, ratio, g.height);
+    for (std::int64_t column = 0; column < g.columns; ++column) {
+      const std::int64_t bin = row % g.rows * g.columns + column;
+      const S left = corner[0] + static_cast<S>(column) * bin_x;
       const auto columns = roi_detail::samples(left, bin_x, ratio, g.width);
       const S all = static_cast<S>(rows.count) * static_cast<S>(columns.count);
       for (std::int64_t c = 0; c < g.channels; c += roi_detail::kChannels) {
@@ -158,20 +170,21 @@ inline bool roi_align(const T* x, const RoiGeometry& g, const R* regions, const 
             g.channels - c < roi_detail::kChannels ? g.channels - c : roi_detail::kChannels;
         const std::int64_t image = images[r] * g.channels * g.height * g.width;
         sum(x + image + (g.channels_last ? c : c * g.height * g.width), g, n, rows, columns, greatest, sums);
-        T* to = y + r * g.channels * bins + (g.channels_last ? bin * g.channels + c : c * bins + bin);
+        T* to = y + place(r) * g.channels * bins + (g.channels_last ? bin * g.channels + c : c * bins + bin);
         const std::int64_t step = g.channels_last ? 1 : bins;
         for (std::int64_t k = 0; k < n; ++k)
           to[k * step] = cast_to<T>(greatest || !(all > S{1}) ? sums[k] : sums[k] / all);
       }
     }
   }
-  return true;
 }
 
-// Whether the images that `count` regions are of all exist.
-inline bool images_exist(const std::int64_t* images, std::int64_t count, std::int64_t batches) {
-  for (std::int64_t r = 0; r < count; ++r)
-    if (images[r] < 0 || images[r] >= batches) return false;
+// All of it; false where an image does not exist.
+template <class T, class R>
+inline bool roi_align(const T* x, const RoiGeometry& g, const R* regions, const std::int64_t* images,
+                      std::int64_t count, std::int64_t ratio, bool half_pixel, bool greatest, T* y) {
+  if (!images_exist(images, count, g.batches)) return false;
+  roi_align_rows(x, g, regions, images, 0, count * g.rows, ratio, half_pixel, greatest, y);
   return true;
 }
 

@@ -113,6 +113,22 @@ TEST(DetectionKernels, RoiAlignOfChannelsLastAndIntoRows) {
   check(batch);
 }
 
+// Threads share rows of bins, where no two regions are of one row.
+TEST(DetectionKernels, RoiAlignIntoRowsByThreads) {
+  GeneratedBatch batch;
+  Sheet s;
+  for (const Ints& rows : {Ints{0, 1, 3, 4, 5, 8, 9}, Ints{0, 1, 3, 3, 5, 8, 9}, Ints{-9, 0, 2, 3, 4, 5, 6}})
+    s.add("roi_rows",
+          {floats({10, 7, 6, 70}), values(DType::kI64, {7}, exactly(rows)), floats({1, 12, 9, 70}),
+           floats({7, 4}, corners), values(DType::kI64, {7}, exactly({0}))},
+          {{"sampling_ratio", int64_t{2}},
+           {"output_height", int64_t{7}},
+           {"output_width", int64_t{6}},
+           {"channels_last", int64_t{1}}});
+  s.into(batch, "rows");
+  for (const char* name : {"avx512", "aarch64"}) expect_good(batch.run(target(name), {.threads = 3}), name);
+}
+
 TEST(DetectionKernels, RefusesImagesThatDoNotExist) {
   GeneratedBatch batch;
   for (int64_t image : {int64_t{-1}, int64_t{2}, INT64_MIN}) {
