@@ -38,6 +38,15 @@ bool neutral(const Node& n, size_t k, double c) {
   return n.inputs.size() == 2 && all_are(n.inputs[k], c) && same_type(n, 1 - k);
 }
 
+// Whether a Gather takes element 0 of an axis that has no other.
+bool takes_the_only_one(const Node& n) {
+  if (!is_op(&n, "Gather") || n.epilogue || !n.inputs[0] || !all_are(n.input(1), 0)) return false;
+  const Shape& x = n.inputs[0]->type.shape;
+  const int64_t axis = n.attributes.integer("axis", 0);
+  return x[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.size()) : axis)].is(1) &&
+         product(n.inputs[1]->type.shape).is(1);
+}
+
 // The input that output 0 equals; null where it doesn't equal one.
 Value* unchanged(const Node& n) {
   const auto is = [&](const char* name) { return is_op(&n, name); };
@@ -56,6 +65,7 @@ Value* unchanged(const Node& n) {
     return x;
   if (is("Slice")) return positive_steps(n) ? x : nullptr;
   if (is("Pad")) return all_are(n.input(1), 0) ? x : nullptr;
+  if (is("Gather")) return takes_the_only_one(n) ? x : nullptr;
   if (is("Transpose")) return is_identity(transpose_perm(n)) ? x : nullptr;
   if (is("Resize")) return identity_resize(n) ? x : nullptr;
   return nullptr;
@@ -93,6 +103,18 @@ bool become_reshape(Graph& g, Node* n, Value* from) {
   n->outputs[0]->type = type;
   n->outputs[0]->elements = elements;
   return false;
+}
+
+// Such a Gather by a scalar is a view without that axis.
+bool gather_to_squeeze(Graph& g, Node* n) {
+  if (!takes_the_only_one(*n) || !n->inputs[1]->type.shape.empty()) return false;
+  const int64_t axis = n->attributes.integer("axis", 0);
+  const TensorType type = n->outputs[0]->type;
+  n->op = find_op("", "Squeeze");
+  n->attributes = {};
+  g.set_input(n, 1, constant_integers(g, n->name + "/axes", {axis}));
+  infer_as(g, *n, type);
+  return true;
 }
 
 bool merge_views(Graph& g, Node* n) {
@@ -171,6 +193,7 @@ bool remove_identity(Graph& g, const PassOptions&) {
   bool changed = false;
   for (Node* n : snapshot(g)) {
     if (!n->has_output(0)) continue;
+    changed |= gather_to_squeeze(g, n);
     while (merge_views(g, n) || merge_transposes(g, n)) changed = true;
     changed |= merge_parts(g, n);
     Value* x = unchanged(*n);

@@ -59,6 +59,11 @@ const Proof kProofs[] = {
      {"remove_identity"},
      "(float[N,1,6] x) => (float[N,6,1] y)",
      "a = Transpose<perm = [0, 2, 1]>(x)  y = Relu(a)"},
+    {"gather_of_the_only_one",
+     {"remove_identity"},
+     "(float[1,N,6] x) => (float[N,6] y, float[1,N,6] z)",
+     "zero = Constant<value = int64 {0}>()  zeros = Constant<value = int64[1] {0}>()"
+     "a = Gather<axis = -3>(x, zero)  y = Relu(a)  b = Gather(x, zeros)  z = Relu(b)"},
     {"parts_that_are_joined_again",
      {"remove_identity"},
      "(float[N,3,8] x) => (float[N,3,12] y, float[N,3,8] z, float[N,3,8] u)",
