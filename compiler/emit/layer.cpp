@@ -206,17 +206,20 @@ std::optional<LayerWriter::Strip> LayerWriter::strip() {
   return s;
 }
 
-LayerWriter::Turns LayerWriter::open_parts(const std::string& count) {
+bool worth_parts(double flops, double elements, double flops_of_element) {
   constexpr double kLeast = 200e3;  // flops that are worth a second thread: some 5 microseconds
-  constexpr double kElement = 4;    // flops in the time that an element of the result takes by being moved
+  return std::max(flops, flops_of_element * elements) >= kLeast;
+}
+
+LayerWriter::Turns LayerWriter::open_parts(const std::string& count, double flops_of_element) {
   const auto result =
       std::find_if(node.outputs.begin(), node.outputs.end(), [](const Value* v) { return v; });
-  const double moved = result == node.outputs.end() || threads == 1
-                           ? 0
-                           : kElement * static_cast<double>(product((*result)->type.shape).hi());
+  const double elements = result == node.outputs.end() || threads == 1
+                              ? 0
+                              : static_cast<double>(product((*result)->type.shape).hi());
   const bool open = std::count(parts_.begin(), parts_.end(), true) > 0;
   parts_.push_back(threads > 1 && !open && !node.attributes.has("strip") &&
-                   std::max(layer_.flops, moved) >= kLeast && count != "1");
+                   worth_parts(layer_.flops, elements, flops_of_element) && count != "1");
   if (!parts_.back()) return {"0", count};
   include("sinter/parts.h");
   if (std::none_of(layer_.parameters.begin(), layer_.parameters.end(),

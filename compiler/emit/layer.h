@@ -68,6 +68,7 @@ struct Layer {
   // Inputs whose memory the first output may take over: element i is read no later than element i is written.
   std::vector<const Value*> may_overwrite;
   std::optional<RowParts> row_parts;
+  int shares = 1;     // of a Loop or Scan: the threads that share its iterations (plan/control.cpp)
   size_t region = 1;  // layers, from this one on, that threads run through (plan/parallel_regions.h)
 };
 
@@ -108,7 +109,8 @@ class LayerWriter {
   struct Turns {
     std::string first, end;
   };
-  Turns open_parts(const std::string& count);
+  // `flops_of_element`: flops in the time that an element of the result takes by being moved.
+  Turns open_parts(const std::string& count, double flops_of_element = 4);
   void close_parts();
   // Says of the `turns` just opened, which make up the whole layer, that they are rows of the first result
   // and of those behind the anchor's inputs that are as large: turn i begins with row first_row(i),
@@ -163,6 +165,8 @@ struct Kernel {
   } can = {};
 };
 
+// Whether a layer of so many flops and of a result of so many elements is worth a second thread.
+bool worth_parts(double flops, double elements, double flops_of_element);
 // Bytes from one part's memory to the next one's: whole lines of the cache, and 8 KB that none uses, because
 // processors fetch so much ahead of what a thread reads, which would take lines from the thread that writes
 // there.

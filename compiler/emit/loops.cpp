@@ -117,18 +117,21 @@ class Nest {
   void emit() {
     const size_t depth = axes_.size();
     const Axis& inner = axes_.back();
-    // Parts are turns of the outermost loop; of a single one, vectors.
+    // Parts are turns of one of the loops; of the innermost one, vectors.
+    const size_t cut = axis_of_parts();
+    const bool vectors = cut + 1 == depth;
     const Dim lanes(w_.target.lanes);
-    turns_ = w_.open_parts(depth > 1        ? w_.dim(axes_[0].extent)
+    turns_ = w_.open_parts(!vectors         ? w_.dim(axes_[cut].extent)
                            : w_.threads > 1 ? w_.dim(ceildiv(inner.extent, lanes))
                                             : "1");
     const bool parted = turns_.first != "0";
     for (size_t a = 0; a + 1 < depth; ++a)
-      w_.out.line("for (std::int64_t i{0} = {1}; i{0} < {2}; ++i{0}) {{", a, a == 0 ? turns_.first : "0",
-                  a == 0 ? turns_.end : w_.dim(axes_[a].extent));
-    begin_ = parted && depth == 1 ? fmt::format("{} * {}", turns_.first, w_.target.lanes) : "0";
+      w_.out.line("for (std::int64_t i{0} = {1}; i{0} < {2}; ++i{0}) {{", a,
+                  parted && a == cut ? turns_.first : "0",
+                  parted && a == cut ? turns_.end : w_.dim(axes_[a].extent));
+    begin_ = parted && vectors ? fmt::format("{} * {}", turns_.first, w_.target.lanes) : "0";
     end_ = w_.dim(inner.extent);
-    if (parted && depth == 1) {
+    if (parted && vectors) {
       w_.include("sinter/dims.h");
       w_.out.line("const std::int64_t behind = sinter::min_of({} * {}, std::int64_t{{{}}});", turns_.end,
                   w_.target.lanes, end_);
@@ -149,6 +152,17 @@ class Nest {
   }
 
  private:
+  // The outermost loop, unless its turns are few and threads would get unlike shares: three channels.
+  size_t axis_of_parts() const {
+    for (size_t a = 0; a < axes_.size(); ++a) {
+      if (!axes_[a].extent.is_static()) return a;
+      const int64_t each = a + 1 < axes_.size() ? 1 : w_.target.lanes,
+                    turns = (axes_[a].extent.value() + each - 1) / each,
+                    shares = (turns + w_.threads - 1) / w_.threads * w_.threads;
+      if (10 * (shares - turns) <= turns) return a;
+    }
+    return 0;
+  }
   std::string stride_text(size_t axis, size_t t) {
     const Axis& a = axes_[axis];
     const std::string s = w_.dim(a.strides[t]);

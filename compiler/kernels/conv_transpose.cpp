@@ -82,20 +82,24 @@ class Writer {
     const bool grouped = groups_ > 1;
     const Dim batch = n_.inputs[0]->type.shape[0];
     const size_t row = window_.rank() - 1;
-    // Parts are pictures, else rows of one.
-    const bool by_rows = batch.is(1) && row > 0;
-    const LayerWriter::Turns turns = w_.open_parts(w_.dim(by_rows ? window_.out[0] : batch));
+    // Parts are rows of all pictures, the outermost ones of each; of 1-D, pictures.
+    const bool by_rows = row > 0;
+    const LayerWriter::Turns turns = w_.open_parts(w_.dim(by_rows ? batch * window_.out[0] : batch));
+    const bool parted = by_rows && turns.first != "0";
     if (grouped) w_.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", groups_);
     open_panel(w_);
     weights_->declare_row();
-    w_.out.line("for (std::int64_t n = {}; n < {}; ++n) {{", by_rows ? "0" : turns.first,
-                by_rows ? "1" : turns.end);
-    for (size_t a = 0; a < row; ++a)
-      w_.out.line("for (std::int64_t o{0} = {1}; o{0} < {2}; ++o{0}) {{", a,
-                  by_rows && a == 0 ? turns.first : "0",
-                  by_rows && a == 0 ? turns.end : w_.dim(window_.out[a]));
+    if (parted) {
+      w_.out.line("for (std::int64_t turn = {}; turn < {}; ++turn) {{", turns.first, turns.end);
+      w_.out.line("const std::int64_t n = turn / {0}, o0 = turn % {0};", w_.dim(window_.out[0]));
+    } else {
+      w_.out.line("for (std::int64_t n = {}; n < {}; ++n) {{", by_rows ? "0" : turns.first,
+                  by_rows ? w_.dim(batch) : turns.end);
+    }
+    for (size_t a = parted ? 1 : 0; a < row; ++a)
+      w_.out.line("for (std::int64_t o{0} = 0; o{0} < {1}; ++o{0}) {{", a, w_.dim(window_.out[a]));
     for (int64_t phase = 0; phase < stride_; ++phase) phase_loop(phase);
-    for (size_t a = 0; a < row; ++a) w_.out.line("}}");
+    for (size_t a = parted ? 1 : 0; a < row; ++a) w_.out.line("}}");
     w_.out.line("}}");
     w_.out.put("};");
     weights_->emit(grouped ? "g" : "");

@@ -109,6 +109,7 @@ class CopyNest {
     const CopyAxis& last = axes_.back();
     if (last.to.is(1) && (last.from.is(1) || last.from.is(0))) {
       if (in_parts_) begin_with_input();
+      flops_of_element_ = kInRuns;
       return runs();
     }
     if (last.to.is(1))
@@ -124,7 +125,7 @@ class CopyNest {
   void open(size_t count) {
     for (size_t a = 0; a < count; ++a) {
       LayerWriter::Turns turns{"0", e_.text(axes_[a].extent)};
-      if (a == 0 && in_parts_) turns = e_.writer().open_parts(turns.end), opened_ = true;
+      if (a == 0 && in_parts_) turns = e_.writer().open_parts(turns.end, flops_of_element_), opened_ = true;
       out_.line("for (std::int64_t i{0} = {1}; i{0} < {2}; ++i{0}) {{", a, turns.first, turns.end);
       index_.push_back(fmt::format("i{}", a));
     }
@@ -152,14 +153,34 @@ class CopyNest {
 
   // The innermost axis is one run of the output.
   void runs() {
+    if (axes_.size() == 1 && in_parts_) return run_in_parts();
     const CopyAxis& last = axes_.back();
     open(axes_.size() - 1);
-    const std::string to = behind(to_.pointer, at(true, index_)), n = e_.text(last.extent);
-    if (last.from.is(1))
-      out_.line("sinter::copy({}, {}, {});", to, behind(from_.pointer, at(false, index_)), n);
-    else
-      out_.line("sinter::fill({}, {}, {}[{}]);", to, n, from_.pointer, at(false, index_));
+    run(behind(to_.pointer, at(true, index_)), at(false, index_), e_.text(last.extent));
     close();
+  }
+  void run(const std::string& to, const std::string& from, const std::string& count) {
+    if (axes_.back().from.is(1))
+      out_.line("sinter::copy({}, {}, {});", to, behind(from_.pointer, from), count);
+    else
+      out_.line("sinter::fill({}, {}, {}[{}]);", to, count, from_.pointer, from);
+  }
+  // A single run: parts are pieces of it.
+  void run_in_parts() {
+    constexpr int64_t kPiece = 1024;
+    LayerWriter& w = e_.writer();
+    const Dim& extent = axes_[0].extent;
+    const LayerWriter::Turns turns = w.open_parts(e_.text(ceildiv(extent, Dim(kPiece))), flops_of_element_);
+    if (turns.first == "0") {
+      run(behind(to_.pointer, at(true, {})), at(false, {}), e_.text(extent));
+    } else {
+      w.include("sinter/dims.h");
+      out_.line("const std::int64_t first = {} * {};", turns.first, kPiece);
+      out_.line("const std::int64_t count = sinter::min_of({} * {}, std::int64_t{{{}}}) - first;", turns.end,
+                kPiece, e_.text(extent));
+      run(behind(to_.pointer, at(true, {"first"})), at(false, {"first"}), "count");
+    }
+    w.close_parts();
   }
 
   // Axis p is contiguous in the input, the last one in the output.
@@ -210,7 +231,8 @@ class CopyNest {
     w.include("sinter/dims.h");
     const bool columns = last.extent.hi() > a.extent.hi();
     const CopyAxis& cut = columns ? last : a;
-    const LayerWriter::Turns turns = w.open_parts(e_.text(ceildiv(cut.extent, Dim(kBlock))));
+    const LayerWriter::Turns turns =
+        w.open_parts(e_.text(ceildiv(cut.extent, Dim(kBlock))), flops_of_element_);
     out_.line("const std::int64_t first = {} * {};", turns.first, kBlock);
     out_.line("const std::int64_t count = sinter::min_of({} * {}, std::int64_t{{{}}}) - first;", turns.end,
               kBlock, e_.text(cut.extent));
@@ -247,6 +269,7 @@ class CopyNest {
   std::vector<CopyAxis> axes_;
   std::vector<std::string> index_;
   bool in_parts_, opened_ = false;
+  double flops_of_element_ = kOneByOne;
 };
 
 }  // namespace

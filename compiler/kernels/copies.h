@@ -12,6 +12,9 @@
 
 namespace sinter {
 
+// Flops in the time that a moved element takes (LayerWriter::open_parts): in runs, and otherwise.
+inline constexpr double kInRuns = 4, kOneByOne = 16;
+
 // Whether elements of the type can be moved by generated code (not strings, not complex numbers).
 bool is_movable(DType);
 bool is_movable(const Node&);  // all its tensors

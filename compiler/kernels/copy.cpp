@@ -64,7 +64,7 @@ void emit_rows(LayerWriter& w) {
   auto strip = w.strip();
   const bool whole = !strip;
   if (whole) {  // parts are rows of the picture
-    const LayerWriter::Turns turns = w.open_parts(std::to_string(height));
+    const LayerWriter::Turns turns = w.open_parts(std::to_string(height), kOneByOne);
     if (turns.first != "0") strip = LayerWriter::Strip{turns.first, turns.end, "", ""};
   }
   const std::string first = strip ? strip->first : "0";
@@ -143,11 +143,33 @@ void emit_same(LayerWriter& w) {
 bool accepts_concat(const Node& n, const Target&) {
   return is_op(n, {"Concat"}) && !n.epilogue && is_movable(n);
 }
+// Whether each input has one element at a time: columns that become the rows of a matrix.
+bool joins_columns(const Node& n, size_t axis) {
+  constexpr size_t kMost = 8;
+  const Shape& out = n.outputs[0]->type.shape;
+  return product(out, axis + 1).is(1) && n.inputs.size() <= kMost && !n.attributes.has("pitch") &&
+         !reads_apart(n) && std::all_of(n.inputs.begin(), n.inputs.end(), [&](const Value* v) {
+           return v->type.shape[axis].is(1);
+         });
+}
+void emit_columns(LayerWriter& w, const Dim& rows) {
+  const Node& n = w.node;
+  std::vector<std::string> inputs;
+  for (size_t k = 0; k < n.inputs.size(); ++k) inputs.push_back(w.input(k));
+  const std::string y = w.output(0);
+  const LayerWriter::Turns turns = w.open_parts(w.dim(rows), kOneByOne);
+  w.out.line("for (std::int64_t i = {}; i < {}; ++i) {{", turns.first, turns.end);
+  for (size_t k = 0; k < inputs.size(); ++k)
+    w.out.line("{}[i * {} + {}] = {}[i];", y, inputs.size(), k, inputs[k]);
+  w.out.line("}}");
+  w.close_parts();
+}
 void emit_concat(LayerWriter& w) {
   const Node& n = w.node;
   const TensorType& type = n.outputs[0]->type;
   const auto axis = static_cast<size_t>(whole_axis(n.attributes.integer("axis", 0), type.shape.size()));
   w.summary(fmt::format("Concat of {} along axis {} -> {}", n.inputs.size(), axis, text(type.shape)));
+  if (joins_columns(n, axis)) return emit_columns(w, product(type.shape, 0, axis));
   const Extents e(w);
   Strided to = dense(w.output(0), type);
   const std::vector<Dim> strides = to.strides;
@@ -282,7 +304,7 @@ void emit_slice(LayerWriter& w) {
     w.out.line("const std::int64_t {} = {} > 1 ? {} : 0;", e.text(stride), e.text(count), step);
     from.strides[d] = stride * one;
   }
-  emit_copy(e, out.shape, dense(y, out), from);
+  emit_copy(e, out.shape, dense(y, out), from, true);
   if (!checked) return;
   w.can_fail();
   w.out.line("return sinter::kOk;");

@@ -45,6 +45,12 @@ void add_others(GeneratedBatch& batch) {
           last ? AttributeList{{"channels_last", int64_t{1}}} : AttributeList{});
   s.add("ConvTranspose", {floats_of({1, 25, 25, 24}), constant(random_constant(DType::kF32, {24, 20, 3, 3}))},
         {{"channels_last", int64_t{1}}, {"strides", Ints{2, 2}}});
+  s.add("ConvTranspose",
+        {floats({n, Dim(14), Dim(14), Dim(32)}), constant(random_constant(DType::kF32, {32, 24, 2, 2}))},
+        {{"channels_last", int64_t{1}}, {"strides", Ints{2, 2}}});
+  s.add("Mul", {floats_of({3, 40000}), floats_of({3, 1})});  // pieces of rows
+  s.add("Concat", {floats_of({9000, 1}), floats_of({9000, 1}), floats_of({9000, 1})}, {{"axis", int64_t{1}}});
+  s.add("Concat", {floats_of({70001}), floats_of({3})}, {{"axis", int64_t{0}}});  // pieces of a run
   s.add("Resize",
         {floats_of({1, 24, 40, 64}), absent(), constant(Tensor::of(std::vector<float>{1, 2, 2, 1}, {4}))},
         {{"mode", std::string("linear")}});
