@@ -55,7 +55,7 @@ void Calls::checks() {
 std::string Calls::argument(const Parameter& q, size_t layer, size_t& scratch) const {
   if (q.kind == Parameter::Kind::kSymbol) return q.name;
   if (q.kind == Parameter::Kind::kRow) return rows_.at(q.name);
-  if (q.kind == Parameter::Kind::kPool) return share_ ? "own" : "pool";
+  if (q.kind == Parameter::Kind::kPool) return share_ ? "own" : frame_.pool;
   if (q.kind == Parameter::Kind::kCount) return "&" + variable(*q.symbol);
   const std::string type = q.type.substr(0, q.type.size() - 1);
   const std::string plain = type.rfind("const ", 0) == 0 ? type.substr(6) : type;

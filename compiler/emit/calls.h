@@ -21,6 +21,7 @@ struct Frame {
   std::vector<std::string> inputs, outputs;  // pointers: of the places kInput and kOutput
   bool bits = false;                         // 16-bit floats among them are std::uint16_t
   std::string error;                         // "NET_E_DIM" is error + "DIM"; empty: sinter::kDimError
+  std::string pool = "pool";
 };
 
 class Calls {

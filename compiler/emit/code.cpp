@@ -394,8 +394,9 @@ std::vector<std::string> reserved_function_names() {
 }
 
 const std::vector<std::string>& body_variables() {
-  static const std::vector<std::string> names = {"a",     "w",  "status", "iteration",
-                                                 "trips", "go", "holds",  "floats"};
+  static const std::vector<std::string> names = {"a",          "w",        "status", "iteration", "trips",
+                                                 "go",         "holds",    "floats", "pool",      "part",
+                                                 "first_turn", "end_turn", "across", "inside",    "arenas"};
   return names;
 }
 

@@ -4,6 +4,9 @@
 // only read), where the iteration writes the next one, and the buffer after that. Rows of results are written
 // in place. Extents that only the run knows are variables; what leaves its bound ends the run with an error
 // before anything is written outside of a buffer.
+//
+// Iterations that threads share (plan/control.cpp) are ranges of a loop for each, whose calls use the
+// thread's own piece of the arena.
 #include <algorithm>
 
 #include "emit/calls.h"
@@ -46,7 +49,7 @@ class ControlText {
     for (const char* word : {"sinter", "std"}) names_.reserve(word);
     for (const SymbolPtr& s : symbols()) names_.reserve(variable(*s));
     for (Parameter& p : layer_.parameters)
-      if (p.kind != Kind::kSymbol && !is_base(p)) p.name = names_.unique(p.name);
+      if (p.kind != Kind::kSymbol && p.kind != Kind::kPool && !is_base(p)) p.name = names_.unique(p.name);
   }
   const std::vector<SymbolPtr>& symbols() const { return n_.bodies[0]->symbols->all(); }
   static bool is_base(const Parameter& p) {
@@ -104,7 +107,7 @@ class ControlText {
       p_.line("return sinter::kDimError;");
       return;
     }
-    Frame frame{g, bodies_[k], {}, {}, false, ""};
+    Frame frame{g, bodies_[k], {}, {}, false, "", "pool"};
     for (size_t i = 0; i < g.inputs.size(); ++i) frame.inputs.push_back(pointer(n_.inputs[i + 1]));
     for (const Value* v : n_.outputs) frame.outputs.push_back(pointer(v));
     Calls calls(p_, frame, functions_);
@@ -152,11 +155,30 @@ class ControlText {
       p_.line("std::int64_t {} = {};", variable(*m.symbol), Calls::cpp(m.first));
     if (!form_.scan && g.has_uses(g.inputs[1]))
       p_.line("const bool holds = true;  // the condition, as an iteration finds it");
+    if (layer_.shares > 1) return shared_iterations(g);
     p_.line("std::int64_t iteration = 0;");
     p_.line("for (; iteration < trips{}; ++iteration) {{", steady && !starts_ ? "" : " && go");
     iteration(g, steady);
     p_.line("}}");
     finish();
+  }
+  void shared_iterations(const Graph& g) {
+    p_.comment("Each thread takes some iterations; where they are fewer, it takes parts of their layers.");
+    p_.line("const sinter_pool* const across = trips < {} ? nullptr : pool;", layer_.shares);
+    p_.line("if (const int status = sinter::run_parts_until_failure<{}>(across, trips, [=](", layer_.shares);
+    p_.line(
+        "    std::int64_t first_turn, std::int64_t end_turn, [[maybe_unused]] std::int64_t part) -> int {{");
+    for (Parameter& p : layer_.parameters) {
+      if (p.kind != Kind::kScratch) continue;
+      p.name = "arenas";
+      p_.line("unsigned char* const a = {} + part * {};", p.name, p.bytes / layer_.shares);
+    }
+    p_.line("[[maybe_unused]] const sinter_pool* const inside = across == nullptr ? pool : nullptr;");
+    p_.line("for (std::int64_t iteration = first_turn; iteration < end_turn; ++iteration) {{");
+    iteration(g, true);
+    p_.line("}}");
+    p_.line("return 0;");
+    p_.line("}}); status != 0) return status;");
   }
 
   static bool is_true(const Value& v) { return v.data && v.data->size() == 1 && v.data->integer(0) != 0; }
@@ -219,7 +241,7 @@ class ControlText {
   }
 
   Frame frame(const Graph& g, bool steady) const {
-    Frame f{g, bodies_[0], {}, {}, false, ""};
+    Frame f{g, bodies_[0], {}, {}, false, "", layer_.shares > 1 ? "inside" : "pool"};
     if (!form_.scan) f.inputs = {"&iteration", "&holds"};
     for (const State& s : states_) f.inputs.push_back(s.now);
     for (size_t i = 0; i < form_.scanned; ++i) {

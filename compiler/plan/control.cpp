@@ -4,6 +4,10 @@
 // of an If overlap) as scratch "a", the weights as a whole as "w", and the extents that its bodies ask for.
 // The values that a Loop or Scan carries alternate between two buffers: the output itself and a scratch one,
 // or two scratch ones where their shape changes.
+//
+// Iterations of a Loop or Scan that carries nothing and ends after a known number of them don't depend on one
+// another: threads share them, each with an arena of its own. Where there are fewer of them than threads, and
+// in all other bodies, threads share the layers as they do outside.
 #include <algorithm>
 #include <set>
 
@@ -52,17 +56,20 @@ class Needed {
   std::vector<SymbolPtr> list_;
 };
 
-bool uses_weights(const Plan& plan) {
-  return std::any_of(plan.layers.begin(), plan.layers.end(), [](const Layer& l) {
+// Whether some layer has such a parameter.
+bool uses(const Plan& plan, Kind kind) {
+  return std::any_of(plan.layers.begin(), plan.layers.end(), [kind](const Layer& l) {
     return std::any_of(l.parameters.begin(), l.parameters.end(),
-                       [](const Parameter& p) { return p.kind == Kind::kWeights; });
+                       [kind](const Parameter& p) { return p.kind == kind; });
   });
 }
+bool uses_weights(const Plan& plan) { return uses(plan, Kind::kWeights); }
+bool uses_pool(const Plan& plan) { return uses(plan, Kind::kPool); }
 
 class ControlLayer {
  public:
-  ControlLayer(const Node& n, const std::vector<Plan>& bodies, WeightStore& store)
-      : n_(n), bodies_(bodies), store_(store) {}
+  ControlLayer(const Node& n, const std::vector<Plan>& bodies, WeightStore& store, int threads)
+      : n_(n), bodies_(bodies), store_(store), threads_(threads) {}
 
   Layer make(const std::string& function) {
     layer_.node = &n_;
@@ -78,8 +85,8 @@ class ControlLayer {
     }
     extents();
     if (!is_if()) buffers();
-    arena();
     describe();
+    arena();
     return std::move(layer_);
   }
 
@@ -179,10 +186,44 @@ class ControlLayer {
       bytes = std::max(bytes, plan.arena_bytes);
       weights = weights || uses_weights(plan);
     }
-    names_ = Names();  // these two have the names that calls use; the others are renamed when written
-    if (bytes > 0)
-      add(Kind::kScratch, "unsigned char*", "a", "scratch: the arena of what is inside").bytes = bytes;
+    names_ = Names();  // these have the names that calls use; the others are renamed when written
+    const bool shared = has_free_iterations();
+    layer_.shares = shared ? threads_ : 1;
+    if (bytes > 0) {
+      Parameter& a = add(Kind::kScratch, "unsigned char*", "a", "scratch: the arena of what is inside");
+      a.bytes = shared ? apart(bytes) * threads_ : bytes;
+      a.more_parts = shared ? apart(bytes) * (threads_ - 1) : 0;
+    }
     if (weights) add(Kind::kWeights, "const unsigned char*", "w", "all weights");
+    if (shared || std::any_of(bodies_.begin(), bodies_.end(), uses_pool))
+      add(Kind::kPool, "const sinter_pool*", "pool", "the threads, or null");
+    if (shared) layer_.includes.push_back("sinter/parts.h");
+  }
+
+  // Whether threads can share the iterations, and it is worth while.
+  bool has_free_iterations() const {
+    if (threads_ == 1 || is_if()) return false;
+    const LoopForm form = loop_form(n_);
+    const auto is_true = [](const Value* v) {
+      return v->data && v->data->size() == 1 && v->data->integer(0);
+    };
+    const bool counted = form.scan || (n_.inputs[0] && (!n_.inputs[1] || is_true(n_.inputs[1])) &&
+                                       is_true(n_.bodies[0]->outputs[0]));
+    const auto reports = [](const Parameter& p) { return p.kind == Kind::kCount; };
+    if (form.states > 0 || form.results == 0 || !counted || calls_custom(bodies_[0]) ||
+        std::any_of(layer_.parameters.begin(), layer_.parameters.end(), reports))
+      return false;
+    const Shape& rows = n_.outputs[0]->type.shape;
+    return worth_parts(layer_.flops * static_cast<double>(rows[0].hi()),
+                       static_cast<double>(product(rows).hi()), 4);
+  }
+  // A user's function may be for one thread only.
+  static bool calls_custom(const Plan& plan) {
+    return std::any_of(plan.layers.begin(), plan.layers.end(),
+                       [](const Layer& l) { return l.kernel == "custom"; }) ||
+           std::any_of(plan.bodies.begin(), plan.bodies.end(), [](const std::vector<Plan>& inside) {
+             return std::any_of(inside.begin(), inside.end(), calls_custom);
+           });
   }
 
   void describe() {
@@ -201,6 +242,7 @@ class ControlLayer {
   const Node& n_;
   const std::vector<Plan>& bodies_;
   WeightStore& store_;
+  const int threads_;
   Names names_;
   Layer layer_;
 };
@@ -208,12 +250,12 @@ class ControlLayer {
 }  // namespace
 
 Layer control_layer(const Node& n, const std::vector<Plan>& bodies, WeightStore& store,
-                    const std::string& function) {
+                    const std::string& function, int threads) {
   for (const char* axes : {"scan_input_axes", "scan_output_axes"})
     for (const int64_t axis : n.attributes.integers(axes))
       if (axis != 0)
         refuse_node(n, "code is generated for scans along axis 0 only: pass simplify_control is needed");
-  return ControlLayer(n, bodies, store).make(function);
+  return ControlLayer(n, bodies, store, threads).make(function);
 }
 
 }  // namespace sinter

@@ -428,6 +428,7 @@ struct Planning {
   std::vector<std::string> problems;
   int threads = 1;
   bool spend = true;
+  int depth = 0;  // of bodies around the graph
 };
 
 Plan plan_graph(const Graph& g, Planning& p);
@@ -436,11 +437,11 @@ Plan plan_graph(const Graph& g, Planning& p);
 void add_layer(const Node& n, Planning& p, bool bounded, Plan& plan) {
   if (!n.bodies.empty()) {
     std::vector<Plan> bodies;
-    const int threads = std::exchange(p.threads, 1);
+    ++p.depth;
     for (const auto& b : n.bodies) bodies.push_back(plan_graph(*b, p));
-    p.threads = threads;
+    --p.depth;
     if (!p.problems.empty()) return;
-    plan.layers.push_back(control_layer(n, bodies, p.store, p.names.unique(function_name(n))));
+    plan.layers.push_back(control_layer(n, bodies, p.store, p.names.unique(function_name(n)), p.threads));
     plan.bodies.push_back(std::move(bodies));
     return;
   }
@@ -491,8 +492,10 @@ Plan plan_graph(const Graph& g, Planning& p) {
     }
   }
   if (!p.problems.empty()) return plan;
-  if (p.spend) find_regions(plan, views);
-  ArenaPlanner(g, views, plan, p.threads > 1 && p.spend && machine_of(p.target).asks_ahead).run();
+  // Layers of bodies are called one by one (emit/control.cpp), and iterations may have an arena each.
+  const bool spend = p.spend && p.depth == 0;
+  if (spend) find_regions(plan, views);
+  ArenaPlanner(g, views, plan, p.threads > 1 && spend && machine_of(p.target).asks_ahead).run();
   return plan;
 }
 

@@ -101,7 +101,9 @@ Plan make_plan(const Graph&, const Target&, WeightStore&, const std::vector<std:
 // The most bytes that a Value takes; refuses one without a bound.
 int64_t bound_bytes(const Value&);
 // The layer of an If, Loop or Scan around the plans of its bodies (plan/control.cpp). Its text is written
-// when the layers' functions are (emit/control.cpp).
-Layer control_layer(const Node&, const std::vector<Plan>& bodies, WeightStore&, const std::string& function);
+// when the layers' functions are (emit/control.cpp). Up to `threads` share the iterations of a Loop or Scan
+// that carries nothing: then it has a kPool parameter and a piece of scratch for each of them.
+Layer control_layer(const Node&, const std::vector<Plan>& bodies, WeightStore&, const std::string& function,
+                    int threads);
 
 }  // namespace sinter

@@ -34,6 +34,19 @@ void run_parts(const sinter_pool* pool, std::int64_t most, std::int64_t count, c
       &work);
 }
 
+// The same of a body that returns a status, and ends its range where that is not 0: the first such one, in
+// the order of the ranges, or 0.
+template <int Most, class Body>
+int run_parts_until_failure(const sinter_pool* pool, std::int64_t count, const Body& body) {
+  int status[Most] = {};
+  run_parts(pool, Most, count, [&](std::int64_t first, std::int64_t end, std::int64_t part) {
+    status[part] = body(first, end, part);
+  });
+  for (const int s : status)
+    if (s != 0) return s;
+  return 0;
+}
+
 // A thread's share of layers whose parts don't depend on one another: body(own, part), part = 0 to Parts - 1,
 // runs the layers with the pool `own`, on which of what they cut into Parts parts only the one of that number
 // runs. Without a pool body(null, 0) runs all of them. Returns the first status that is not 0.

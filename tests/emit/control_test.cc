@@ -1,10 +1,13 @@
 // If, Loop and Scan in generated code, against the interpreter: every branch, trip counts from hostile to the
 // greatest, nesting, captures, shapes that change, and the codes of runs that leave their bounds.
+#include <algorithm>
 #include <cmath>
 
 #include "emit/generated.h"
 #include "model_text.h"
+#include "ops/op.h"
 #include "passes/pass.h"
+#include "plan/plan.h"
 
 namespace sinter {
 namespace {
@@ -27,6 +30,8 @@ Tensor numbers(const std::vector<double>& v, std::vector<int64_t> shape = {}) {
   for (int64_t i = 0; i < t.size(); ++i) t.set_real(i, v[static_cast<size_t>(i)]);
   return t;
 }
+
+Tensor indices(const std::vector<int64_t>& v) { return Tensor::of(v); }
 
 Tensor flags(const std::vector<int>& v) {
   Tensor t(DType::kBool, {6});
@@ -284,6 +289,32 @@ std::vector<Net> nets() {
          y = Neg(s) })",
        {{{floats({1, 3})}}, {{floats({2, 3})}, 3}},
        {{"N", 1, 4, 1}}},
+      {"iterations_apart",  // that threads share; where one or none is left, its layers
+       R"((float[9,60,200] x, int64[N] which) => (float[N,60,200] y) {
+         shape = Shape(which)  zero = Constant<value = int64 {0}>()  n = Gather(shape, zero)
+         go = Constant<value = bool {1}>()  axis = Constant<value = int64[1] {0}>()
+         none_yet = Constant<value = float[0,60,200] {}>()
+         y = Loop (n, go, none_yet) <body = b (int64 i, bool ci, float[K,60,200] list)
+             => (bool co, float[L,60,200] more) {
+           j = Gather(which, i)  row = Gather(x, j)  s = Softmax(row)  f = Cast<to = 1>(i)  t = Add(s, f)
+           u = Transpose(t)  v = Softmax(u)  w = Transpose(v)
+           one = Unsqueeze(w, axis)  more = Concat<axis = 0>(list, one)  co = Identity(ci) }> })",
+       {{{floats({9, 60, 200}), indices({8, 0, 3, -9, 1})}},
+        {{floats({9, 60, 200}), indices({4})}},
+        {{floats({9, 60, 200}), indices({2, 5})}},
+        {{floats({9, 60, 200}), indices({})}},
+        {{floats({9, 60, 200}), indices({1, 2, 3, 4, 9})}, 5},
+        {{floats({9, 60, 200}), indices({-10})}, 5}},
+       {{"N", 0, 5, 1}}},
+      {"large_layers_inside",  // that threads share
+       R"((float[300,210] x, bool c, int64 n) => (float[300,210] y, float[300,210] z) {
+         y = If (c) <then_branch = t () => (float[300,210] a) { a = Softmax(x) },
+                     else_branch = e () => (float[300,210] b) { b = Softmax<axis = 0>(x) }>
+         go = Constant<value = bool {1}>()
+         z = Loop (n, go, x) <body = b (int64 i, bool ci, float[300,210] before)
+             => (bool co, float[300,210] after) {
+           s = Softmax(before)  after = Add(s, x)  co = Identity(ci) }> })",
+       {{{floats({300, 210}), flag(true), number(3)}}, {{floats({300, 210}), flag(false), number(0)}}}},
       {"unreachable",  // the branch for another rank can never have worked
        R"((float[2,3] x, bool c) => (float[2,3] y) {
          axis = Constant<value = int64[1] {0}>()
@@ -293,13 +324,16 @@ std::vector<Net> nets() {
   };
 }
 
+Model import(const Net& n) {
+  ImportOptions options;
+  options.dims = n.dims;
+  return import_model(
+      without_none(parse_text(std::string("<ir_version: 9, opset_import: [\"\" : 18]> g ") + n.text)), {},
+      options);
+}
 void add_all(GeneratedBatch& batch, bool passes) {
   for (const Net& n : nets()) {
-    ImportOptions options;
-    options.dims = n.dims;
-    Model m = import_model(
-        without_none(parse_text(std::string("<ir_version: 9, opset_import: [\"\" : 18]> g ") + n.text)), {},
-        options);
+    Model m = import(n);
     // Scans along other axes than the first exist before the passes only.
     if (passes || n.name == std::string("scan_axes")) run_passes(*m.graph, {});
     std::vector<DataSet> data;
@@ -329,6 +363,40 @@ TEST(Control, Clang) {
   GeneratedBatch batch;
   add_all(batch, true);
   expect_good(batch.run(target("avx512"), {.clang = true}), "clang");
+}
+
+// "name 3 pool" of each If, Loop and Scan: how many threads share its iterations, and whether it takes a
+// pool.
+std::vector<std::string> shared(const char* name, int threads) {
+  for (const Net& n : nets()) {
+    if (std::string_view(n.name) != name) continue;
+    const Model m = import(n);
+    run_passes(*m.graph, {});
+    separate_outputs(*m.graph);
+    WeightStore store;
+    std::vector<std::string> found;
+    for (const Layer& l : make_plan(*m.graph, target("avx512"), store, {}, threads).layers) {
+      if (l.kernel != "control") continue;
+      const bool pool = std::any_of(l.parameters.begin(), l.parameters.end(),
+                                    [](const Parameter& p) { return p.kind == Parameter::Kind::kPool; });
+      found.push_back(fmt::format("{} {}{}", l.node->op->name, l.shares, pool ? " pool" : ""));
+    }
+    return found;
+  }
+  return {};
+}
+TEST(Control, WhatThreadsShare) {
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(shared("iterations_apart", 3), Texts{"Loop 3 pool"});
+  EXPECT_EQ(shared("iterations_apart", 1), Texts{"Loop 1"});
+  EXPECT_EQ(shared("large_layers_inside", 2), (Texts{"If 1 pool", "Loop 1 pool"}));
+  EXPECT_EQ(shared("sizes_in_a_loop", 2), Texts{"Loop 1"});  // too small
+}
+TEST(Control, Threads) {
+  GeneratedBatch batch;
+  add_all(batch, true);
+  expect_good(batch.run(target("avx512"), {.threads = 3}), "avx512");
+  expect_good(batch.run(target("aarch64"), {.threads = 2}), "aarch64");
 }
 
 }  // namespace
