@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "ir/error.h"
 
@@ -93,6 +94,24 @@ std::vector<CopyAxis> collapse(const Shape& space, const Strided& to, const Stri
   return axes;
 }
 
+// A run of `extent` elements, cut into parts where it is worth while: write(first element, how many).
+void pieces(const Extents& e, const Dim& extent,
+            const std::function<void(const std::string&, const std::string&)>& write) {
+  constexpr int64_t kPiece = 1024;
+  LayerWriter& w = e.writer();
+  const LayerWriter::Turns turns = w.open_parts(e.text(ceildiv(extent, Dim(kPiece))), kInRuns);
+  if (turns.first == "0") {
+    write("0", e.text(extent));
+  } else {
+    w.include("sinter/dims.h");
+    w.out.line("const std::int64_t first = {} * {};", turns.first, kPiece);
+    w.out.line("const std::int64_t count = sinter::min_of({} * {}, std::int64_t{{{}}}) - first;", turns.end,
+               kPiece, e.text(extent));
+    write("first", "count");
+  }
+  w.close_parts();
+}
+
 class CopyNest {
  public:
   CopyNest(const Extents& e, const Shape& space, const Strided& to, const Strided& from, bool in_parts)
@@ -165,22 +184,10 @@ class CopyNest {
     else
       out_.line("sinter::fill({}, {}, {}[{}]);", to, count, from_.pointer, from);
   }
-  // A single run: parts are pieces of it.
   void run_in_parts() {
-    constexpr int64_t kPiece = 1024;
-    LayerWriter& w = e_.writer();
-    const Dim& extent = axes_[0].extent;
-    const LayerWriter::Turns turns = w.open_parts(e_.text(ceildiv(extent, Dim(kPiece))), flops_of_element_);
-    if (turns.first == "0") {
-      run(behind(to_.pointer, at(true, {})), at(false, {}), e_.text(extent));
-    } else {
-      w.include("sinter/dims.h");
-      out_.line("const std::int64_t first = {} * {};", turns.first, kPiece);
-      out_.line("const std::int64_t count = sinter::min_of({} * {}, std::int64_t{{{}}}) - first;", turns.end,
-                kPiece, e_.text(extent));
-      run(behind(to_.pointer, at(true, {"first"})), at(false, {"first"}), "count");
-    }
-    w.close_parts();
+    pieces(e_, axes_[0].extent, [&](const std::string& first, const std::string& count) {
+      run(behind(to_.pointer, at(true, {first})), at(false, {first}), count);
+    });
   }
 
   // Axis p is contiguous in the input, the last one in the output.
@@ -279,6 +286,13 @@ void emit_copy(const Extents& e, const Shape& space, const Strided& to, const St
   constexpr int64_t kLeast = 16 << 10;  // elements of one copy out of several, as those of Concat
   in_parts = in_parts && e.writer().threads > 1 && product(space).hi() >= kLeast;
   CopyNest(e, space, to, from, in_parts).emit();
+}
+
+void emit_fill(const Extents& e, const std::string& to, const Dim& count, const std::string& element) {
+  e.writer().include("sinter/copy.h");
+  pieces(e, count, [&](const std::string& first, const std::string& n) {
+    e.writer().out.line("sinter::fill({}, {}, {});", behind(to, first), n, element);
+  });
 }
 
 std::string zero_literal(DType t) { return std::string(cpp_name(t)) + "{}"; }

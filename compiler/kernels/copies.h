@@ -48,6 +48,8 @@ std::string behind(const std::string& pointer, const std::string& address);
 // for every index of `space`: to[..] = from[..]. `in_parts`: a large one is cut into parts (open_parts).
 void emit_copy(const Extents& e, const Shape& space, const Strided& to, const Strided& from,
                bool in_parts = false);
+// The first `count` elements of `to` become `element`; many are cut into parts.
+void emit_fill(const Extents& e, const std::string& to, const Dim& count, const std::string& element);
 // A dense tensor's Strided.
 Strided dense(const std::string& pointer, const TensorType& type);
 // A Value's, whose pixels are pixel_pitch apart.

@@ -90,9 +90,8 @@ void emit_constant(LayerWriter& w) {
   const TensorType& type = n.outputs[0]->type;
   const Tensor* value = n.attributes.tensor("value");
   const std::string text = value ? element_literal(*value, 0) : zero_literal(type.dtype);
-  w.include("sinter/copy.h");
   w.summary(fmt::format("{} of {}", sinter::text(type), text));
-  w.out.line("sinter::fill({}, {}, {});", w.output(0), Extents(w).text(product(type.shape)), text);
+  emit_fill(Extents(w), w.output(0), product(type.shape), text);
 }
 
 // ---- Range

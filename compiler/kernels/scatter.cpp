@@ -1,6 +1,10 @@
-// ScatterElements, ScatterND and TensorScatter: the data are copied (or are in place already), then updated
-// one by one in the order of the indices, each index checked where it is used. Where ScatterND's indices are
-// constants that follow a rule, as those of an assignment to a slice do, runs of elements are copied.
+// ScatterElements, ScatterND and TensorScatter: the data are copied (or are in place already; of a constant
+// whose elements are all the same, only that one is kept), then updated one by one in the order of the
+// indices, each index checked where it is used. Where ScatterND's indices are constants that follow a rule,
+// as those of an assignment to a slice do, runs of elements are copied.
+#include <cmath>
+#include <cstring>
+
 #include "ir/error.h"
 #include "kernels/copies.h"
 #include "ops/op.h"
@@ -20,6 +24,15 @@ const Value* shown(const Value* v) {
   return v;
 }
 
+// Whether all elements of a constant are the same number.
+bool is_uniform(const Value* v) {
+  if (!v->data || v->data->size() == 0 || v->type.dtype == DType::kString) return false;
+  const Tensor& t = *v->data;
+  const auto each = static_cast<size_t>(t.bytes() / t.size()), all = static_cast<size_t>(t.bytes());
+  if (is_float(t.dtype()) && std::isnan(t.real(0))) return false;
+  return std::memcmp(t.data(), t.data() + each, all - each) == 0;
+}
+
 // Includes, summary and the copy of the data; `updates` is the input that holds what is written. `known`: the
 // indices are not read.
 void begin(LayerWriter& w, size_t updates = 2, bool known = false) {
@@ -34,7 +47,8 @@ void begin(LayerWriter& w, size_t updates = 2, bool known = false) {
   const std::string how = n.attributes.text("reduction", "none");
   w.summary(fmt::format("{} of {} into {}{}", n.op->name, text(n.inputs[updates]->type),
                         text(n.inputs[0]->type), how == "none" ? "" : ", " + how));
-  const std::string x = w.input(0);
+  const bool uniform = is_uniform(n.inputs[0]);
+  const std::string x = uniform ? "" : w.input(0);
   bool alone = true;  // neither updates nor indices are read from the same memory
   for (size_t i = 1; i < n.inputs.size(); ++i) {
     if (!n.inputs[i] || (known && i != updates)) continue;
@@ -42,9 +56,14 @@ void begin(LayerWriter& w, size_t updates = 2, bool known = false) {
     alone = alone && shown(n.inputs[0]) != shown(n.inputs[i]);
   }
   const std::string y = w.output(0);
+  const Dim all = product(n.inputs[0]->type.shape);
+  const Extents e(w);
+  if (uniform) return emit_fill(e, y, all, element_literal(*n.inputs[0]->data, 0));
   if (alone) w.may_overwrite(0);
-  w.out.line("if ({1} != {0}) sinter::copy({1}, {0}, {2});", x, y,
-             Extents(w).text(product(n.inputs[0]->type.shape)));
+  w.out.line("if ({} != {}) {{", y, x);
+  const DType t = n.inputs[0]->type.dtype;
+  emit_copy(e, {all}, {y, t, Dim(0), {Dim(1)}, {}}, {x, t, Dim(0), {Dim(1)}, {}}, true);
+  w.out.line("}}");
 }
 
 // y[at] = y[at] (reduced with) u[from]

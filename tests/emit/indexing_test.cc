@@ -20,6 +20,12 @@ void check(GeneratedBatch& batch) {
   expect_good(batch.run(target("host"), {.clang = true}), "clang");
 }
 
+// A constant of equal elements.
+Arg uniform(DType t, const std::vector<int64_t>& shape) {
+  Tensor all(t, shape);
+  for (int64_t i = 0; i < all.size(); ++i) all.set_real(i, 3);
+  return constant(std::move(all));
+}
 Arg ints(const Ints& v) { return constant(Tensor::of(v)); }
 // Integers in [lo, hi].
 Fill within(int64_t lo, int64_t hi) {
@@ -72,6 +78,7 @@ TEST(Scatter, AllReductions) {
       s.add("ScatterElements", {values(t, {4, 6}), indices({3, 5}, 4), values(t, {3, 5})}, a);
       s.add("ScatterElements", {values(t, {n, 6}), indices({n, 9}, 6, DType::kI32), values(t, {n, 9})}, last);
       s.add("ScatterND", {values(t, {4, 5, 3}), indices({n, 1}, 4), values(t, {n, 5, 3})}, a);
+      s.add("ScatterND", {uniform(t, {4, 5, 3}), indices({n, 1}, 4), values(t, {n, 5, 3})}, a);
       s.add("ScatterND", {values(t, {4, 5, 3}), indices({2, 3, 3}, 3), values(t, {2, 3})}, a);
     }
     s.into(batch, "scatter_" + std::string(name_of(t)), {{{"N", 1}}, {{"N", 5}}});
