@@ -1,7 +1,7 @@
 // Floats one after another, best first: what NonMaxSuppression and TopK take boxes and elements by.
 //
-// A tree says which is next: blocks of 64 keys, the greatest of each, the greatest of 64 of those, and so on.
-// To build it reads each key once, to take one out mends a block on each level; neither branches on what the
+// A tree says which is next: blocks of 16 keys, the greatest of each, the greatest of 16 of those, and so on.
+// To build it reads each key once, to take one out reads a block on each level; neither branches on what the
 // keys are, where a heap does on every comparison. Vectors are the compiler's own, of 16 bytes, which every
 // target has.
 #ifndef SINTER_BEST_FIRST_H_
@@ -73,22 +73,26 @@ class BestFirst {
   // Which one has the greatest key, of equal ones the first, and is taken out; -1 where none is left.
   std::int64_t take() {
     if (best_ == kNone) return -1;
-    std::int64_t at = 0;
-    for (int level = levels_; level-- > 0;) at = at * kFan + first_of(level_[level] + at * kFan, best_);
-    std::int32_t key = kNone;
-    std::int64_t in_level = at;
-    for (int level = 0; level < levels_; ++level) {
-      level_[level][in_level] = key;
-      in_level /= kFan;
-      key = greatest(level_[level] + in_level * kFan);
+    std::int64_t path[kLevels], at = 0;
+    std::int32_t rest[kLevels];
+    for (int level = levels_; level-- > 0;) {
+      at = at * kFan + find(level_[level] + at * kFan, best_, rest[level]);
+      path[level] = at;
     }
-    best_ = key;
+    // Bottom up, a block's greatest key is the greatest of those beside the one taken or of what is left
+    // below.
+    std::int32_t left = kNone;
+    for (int level = 0; level < levels_; ++level) {
+      level_[level][path[level]] = left;
+      if (rest[level] > left) left = rest[level];
+    }
+    best_ = left;
     return at;
   }
 
  private:
-  static constexpr std::int64_t kFan = 64;
-  static constexpr int kLevels = 11;  // enough for 2^63 keys
+  static constexpr std::int64_t kFan = 16;
+  static constexpr int kLevels = 16;  // enough for 2^63 keys
   static constexpr std::int64_t blocks(std::int64_t n) { return n < 1 ? 1 : (n + kFan - 1) / kFan; }
 
   template <class Key>
@@ -105,29 +109,28 @@ class BestFirst {
   }
 
   static integers4 greater(integers4 a, integers4 b) { return a > b ? a : b; }
-  static std::int32_t greatest(const std::int32_t* block) {
-    integers4 a = load4<integers4>(block), b = load4<integers4>(block + 4);
-    for (int i = 8; i < kFan; i += 8) {
-      a = greater(a, load4<integers4>(block + i));
-      b = greater(b, load4<integers4>(block + i + 4));
-    }
-    a = greater(a, b);
-    const std::int32_t even = a[0] > a[2] ? a[0] : a[2], odd = a[1] > a[3] ? a[1] : a[3];
+  static std::int32_t greatest_lane(integers4 v) {
+    const std::int32_t even = v[0] > v[2] ? v[0] : v[2], odd = v[1] > v[3] ? v[1] : v[3];
     return even > odd ? even : odd;
   }
-  // Where the first `key` of a block is, which holds one: the greatest distance of one from the block's end.
-  static std::int64_t first_of(const std::int32_t* block, std::int32_t key) {
-    const integers4 wanted = integers4{} + key, step = integers4{} + 8;
-    integers4 a = {}, b = {}, from_end = {kFan, kFan - 1, kFan - 2, kFan - 3}, next = from_end - 4;
-    for (int i = 0; i < kFan; i += 8) {
-      a = greater(a, from_end & (load4<integers4>(block + i) == wanted));
-      b = greater(b, next & (load4<integers4>(block + i + 4) == wanted));
-      from_end -= step;
-      next -= step;
-    }
-    a = greater(a, b);
-    const std::int32_t even = a[0] > a[2] ? a[0] : a[2], odd = a[1] > a[3] ? a[1] : a[3];
-    return kFan - (even > odd ? even : odd);
+  static std::int32_t greatest(const std::int32_t* block) {
+    return greatest_lane(greater(greater(load4<integers4>(block), load4<integers4>(block + 4)),
+                                 greater(load4<integers4>(block + 8), load4<integers4>(block + 12))));
+  }
+  // Where the first `key` of a block is, which holds one, and the greatest of the others.
+  static std::int64_t find(const std::int32_t* block, std::int32_t key, std::int32_t& rest) {
+    const integers4 a = load4<integers4>(block), b = load4<integers4>(block + 4),
+                    c = load4<integers4>(block + 8), d = load4<integers4>(block + 12),
+                    wanted = integers4{} + key;
+    // Distances from the block's end: the first one's is the greatest.
+    const integers4 from_a = {16, 15, 14, 13}, from_b = from_a - 4, from_c = from_a - 8, from_d = from_a - 12;
+    const std::int32_t from_end =
+        greatest_lane(greater(greater(from_a & (a == wanted), from_b & (b == wanted)),
+                              greater(from_c & (c == wanted), from_d & (d == wanted))));
+    const integers4 taken = integers4{} + from_end, none = integers4{} + kNone;
+    rest = greatest_lane(greater(greater(from_a == taken ? none : a, from_b == taken ? none : b),
+                                 greater(from_c == taken ? none : c, from_d == taken ? none : d)));
+    return kFan - from_end;
   }
 
   std::int32_t* level_[kLevels + 1] = {};

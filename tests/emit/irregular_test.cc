@@ -62,9 +62,9 @@ TEST(TopKKernel, EveryAxisOutputsAndType) {
   s.into(batch, "counted");
   s.add("TopK", {floats({4, 11}, ties), values(DType::kI64, {1}, exactly({0}))}, {}, {true, true});
   s.into(batch, "none");
-  // Blocks of 64, and of 64 of those, that floats are searched in.
+  // Blocks of 16, of 16 of those and so on, that floats are searched in.
   for (const int64_t largest : {0, 1})
-    for (const auto& [count, k] : {std::pair{4200, 300}, {65, 65}, {64, 9}, {150, 150}})
+    for (const auto& [count, k] : {std::pair{4200, 300}, {17, 17}, {256, 9}, {257, 257}})
       s.add("TopK", {floats({2, count}, ties), ints({k})}, {{"largest", largest}}, {true, true});
   s.add("TopK", {floats({2, 300, 3}, ties), ints({80})}, {{"axis", int64_t{1}}}, {false, true});
   s.into(batch, "blocks");

@@ -62,12 +62,12 @@ std::vector<double> kept_of(const Tensor& boxes, const Tensor& scores, int64_t m
   return rows;
 }
 
-// Counts around the blocks of 64 and 64 * 64 that scores are searched in, and the groups of 16 of boxes kept;
-// few values, so that many scores are equal, among them -0 and 0, infinite ones and NaN.
+// Counts around the blocks of 16, 16 * 16 and so on that scores are searched in, and the groups of 16 of
+// boxes kept; few values, so that many scores are equal, among them -0 and 0, infinite ones and NaN.
 TEST(NonMaxSuppression, ManyBoxes) {
   std::mt19937 random(12);
   const double special[] = {0.0, -0.0, INFINITY, -INFINITY, kNaN, 1e-42};
-  for (const int64_t n : {1, 15, 16, 17, 63, 64, 65, 129, 4095, 4097, 9000})
+  for (const int64_t n : {1, 15, 16, 17, 255, 256, 257, 700, 4095, 4097, 9000})
     for (const int levels : {3, 100000}) {
       std::vector<double> corners, values;
       for (int64_t i = 0; i < n; ++i) {
