@@ -159,8 +159,8 @@ void emit_roi_rows(LayerWriter& w) {
   w.out.line("if ({1} != {0}) sinter::copy({1}, {0}, {2});", x, y, w.dim(product(data)));
   w.out.line("if (!sinter::images_exist({}, {}, geometry.batches)) return sinter::kIndexError;", images,
              w.dim(regions));
-  w.out.line("for (std::int64_t r = 0; r < {}; ++r)", w.dim(regions));
-  w.out.line("if (sinter::index_of({}[r], {}) < 0) return sinter::kIndexError;", rows, w.dim(data[0]));
+  w.out.line("if (!sinter::are_inside({}, {}, {})) return sinter::kIndexError;", rows, w.dim(regions),
+             w.dim(data[0]));
   w.out.line("const auto place = [=](std::int64_t r) {{ return sinter::index_of({}[r], {}); }};", rows,
              w.dim(data[0]));
   const std::string bins = w.dim(regions * Dim(n.attributes.integer("output_height", 1)));

@@ -34,6 +34,13 @@ static inline SliceAxis slice_axis(std::int64_t extent, std::int64_t start, std:
   return {start, end < start ? (start - end - 1) / -step + 1 : 0};
 }
 
+// Whether all of `count` indices are positions in an axis of `extent` elements.
+inline bool are_inside(const std::int64_t* indices, std::int64_t count, std::int64_t extent) {
+  for (std::int64_t i = 0; i < count; ++i)
+    if (index_of(indices[i], extent) < 0) return false;
+  return true;
+}
+
 // Whether none of `count` indices counts from the end, and each is less than the next one.
 inline bool are_ascending(const std::int64_t* indices, std::int64_t count) {
   if (count > 0 && indices[0] < 0) return false;
