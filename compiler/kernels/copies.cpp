@@ -95,11 +95,11 @@ std::vector<CopyAxis> collapse(const Shape& space, const Strided& to, const Stri
 }
 
 // A run of `extent` elements, cut into parts where it is worth while: write(first element, how many).
-void pieces(const Extents& e, const Dim& extent,
+void pieces(const Extents& e, const Dim& extent, double flops_of_element,
             const std::function<void(const std::string&, const std::string&)>& write) {
   constexpr int64_t kPiece = 1024;
   LayerWriter& w = e.writer();
-  const LayerWriter::Turns turns = w.open_parts(e.text(ceildiv(extent, Dim(kPiece))), kInRuns);
+  const LayerWriter::Turns turns = w.open_parts(e.text(ceildiv(extent, Dim(kPiece))), flops_of_element);
   if (turns.first == "0") {
     write("0", e.text(extent));
   } else {
@@ -185,7 +185,7 @@ class CopyNest {
       out_.line("sinter::fill({}, {}, {}[{}]);", to, count, from_.pointer, from);
   }
   void run_in_parts() {
-    pieces(e_, axes_[0].extent, [&](const std::string& first, const std::string& count) {
+    pieces(e_, axes_[0].extent, kInRuns, [&](const std::string& first, const std::string& count) {
       run(behind(to_.pointer, at(true, {first})), at(false, {first}), count);
     });
   }
@@ -290,7 +290,7 @@ void emit_copy(const Extents& e, const Shape& space, const Strided& to, const St
 
 void emit_fill(const Extents& e, const std::string& to, const Dim& count, const std::string& element) {
   e.writer().include("sinter/copy.h");
-  pieces(e, count, [&](const std::string& first, const std::string& n) {
+  pieces(e, count, kFilled, [&](const std::string& first, const std::string& n) {
     e.writer().out.line("sinter::fill({}, {}, {});", behind(to, first), n, element);
   });
 }

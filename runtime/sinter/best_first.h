@@ -20,12 +20,6 @@ inline V load4(const T* p) {
   std::memcpy(&v, p, sizeof v);
   return v;
 }
-// Whether some lane is not 0.
-inline bool any_lane(integers4 v) {
-  std::int64_t halves[2];
-  std::memcpy(halves, &v, sizeof v);
-  return (halves[0] | halves[1]) != 0;
-}
 
 // Integers in the order of the numbers v; -0 is 0. Of a NaN, some integer.
 inline integers4 keys_of(floats4 v) {

@@ -45,8 +45,19 @@ inline Edges edges(const float* box, bool center) {
   return e;
 }
 
+// Bytes of the widest vectors there are. A parameter of what computes with them: a program may hold models
+// for several processors.
+#if defined(__AVX512F__)
+constexpr int kWidest = 64;
+#elif defined(__AVX2__)
+constexpr int kWidest = 32;
+#else
+constexpr int kWidest = 16;
+#endif
+
 // The edges of boxes kept, in groups of sixteen: all their y0, x0, y1, x1 and areas. A box of no area, such
 // as those that fill up a group, overlaps nothing.
+template <int kBytes = kWidest>
 class Kept {
  public:
   // `memory`: elements(most) floats.
@@ -65,35 +76,69 @@ class Kept {
     ++size_;
   }
 
-  // Whether the intersection of a box with one of these is more than `most` of their union.
+  // Whether the intersection of a box with one of these is more than `most` of their union. The quotient
+  // counts, as ONNX has it; where a product a little below says no to a whole group, so would the quotients.
   bool overlap(const Edges& e, float most) const {
     if (!(e.area > 0.0f)) return false;
-    const floats4 zero = {};
-    const Spread box = {zero + e.y0, zero + e.x0, zero + e.y1, zero + e.x1, zero + e.area, zero + most};
+    const floats zero = {};
+    const Spread box = {zero + e.y0, zero + e.x0, zero + e.y1, zero + e.x1, zero + e.area};
+    const floats below = zero + (most > 0.0f ? 0.9999f * most : -INFINITY);
     for (std::int64_t first = 0; first < size_; first += kGroup) {
       const float* group = groups_ + first * kFields;
-      integers4 found = {};
-      for (int i = 0; i < kGroup; i += 4) found |= overlap(box, group + i);
-      if (any_lane(found)) return true;
+      integers near = {};
+      for (int i = 0; i < kGroup; i += kLanes) {
+        const Shared s = shared(box, group + i);
+        near |= s.meet & (s.common >= below * s.whole);
+      }
+      if (!any(near)) continue;
+      integers found = {};
+      for (int i = 0; i < kGroup; i += kLanes) {
+        const Shared s = shared(box, group + i);
+        found |= s.meet & (load<floats>(group + i + 4 * kGroup) > zero) & (s.whole > zero) &
+                 (s.common / s.whole > zero + most);
+      }
+      if (any(found)) return true;
     }
     return false;
   }
 
  private:
-  static constexpr int kGroup = 16, kFields = 5;
+  typedef float floats __attribute__((vector_size(kBytes)));
+  typedef std::int32_t integers __attribute__((vector_size(kBytes)));
+  static constexpr int kGroup = 16, kFields = 5, kLanes = kBytes / 4;
 
-  // A box, and what it must not exceed, in every lane.
+  template <class V>
+  static V load(const float* p) {
+    V v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static bool any(const integers& v) {
+    std::int64_t words[kBytes / 8], all = 0;
+    std::memcpy(words, &v, sizeof v);
+    for (const std::int64_t w : words) all |= w;
+    return all != 0;
+  }
+
+  // A box in every lane.
   struct Spread {
-    floats4 y0, x0, y1, x1, area, most;
+    floats y0, x0, y1, x1, area;
   };
-  static integers4 overlap(const Spread& a, const float* group) {
-    const floats4 low_y = load4<floats4>(group), low_x = load4<floats4>(group + kGroup),
-                  high_y = load4<floats4>(group + 2 * kGroup), high_x = load4<floats4>(group + 3 * kGroup),
-                  area = load4<floats4>(group + 4 * kGroup), none = {};
-    const floats4 y0 = a.y0 > low_y ? a.y0 : low_y, y1 = a.y1 < high_y ? a.y1 : high_y;
-    const floats4 x0 = a.x0 > low_x ? a.x0 : low_x, x1 = a.x1 < high_x ? a.x1 : high_x;
-    const floats4 common = (y1 - y0) * (x1 - x0), whole = a.area + area - common;
-    return (y1 > y0) & (x1 > x0) & (area > none) & (whole > none) & (common / whole > a.most);
+  // What it shares with some of a group: whether they meet, and the areas of intersection and union.
+  struct Shared {
+    integers meet;
+    floats common, whole;
+  };
+  static Shared shared(const Spread& a, const float* group) {
+    const floats low_y = load<floats>(group), low_x = load<floats>(group + kGroup),
+                 high_y = load<floats>(group + 2 * kGroup), high_x = load<floats>(group + 3 * kGroup);
+    const floats y0 = a.y0 > low_y ? a.y0 : low_y, y1 = a.y1 < high_y ? a.y1 : high_y;
+    const floats x0 = a.x0 > low_x ? a.x0 : low_x, x1 = a.x1 < high_x ? a.x1 : high_x;
+    Shared s;
+    s.meet = (y1 > y0) & (x1 > x0);
+    s.common = (y1 - y0) * (x1 - x0);
+    s.whole = a.area + load<floats>(group + 4 * kGroup) - s.common;
+    return s;
   }
 
   float* groups_;
@@ -105,7 +150,7 @@ class Kept {
 // Elements of the memory that the functions below work in, for `count` boxes of which up to `most` are kept.
 constexpr std::int64_t nms_keys(std::int64_t count) { return BestFirst::elements(count); }
 constexpr std::int64_t nms_edges(std::int64_t count, std::int64_t most) {
-  return nms_detail::Kept::elements(most < 1 ? 0 : most < count ? most : count);
+  return nms_detail::Kept<>::elements(most < 1 ? 0 : most < count ? most : count);
 }
 // A thread's own: nms_keys(count) and nms_edges(count, most) elements.
 struct NmsMemory {
@@ -126,7 +171,7 @@ inline std::int64_t nms_class(const float* boxes, const float* scores, std::int6
     return (counts & keys_of(score)) | (~counts & (integers4{} + BestFirst::kNone));
   };
   BestFirst best_first(scores, count, 1, key, memory.keys);
-  nms_detail::Kept kept(memory.edges);
+  nms_detail::Kept<> kept(memory.edges);
   std::int64_t found = 0;
   while (found < o.most) {
     const std::int64_t best = best_first.take();

@@ -50,7 +50,7 @@ void add_others(GeneratedBatch& batch) {
         {{"channels_last", int64_t{1}}, {"strides", Ints{2, 2}}});
   s.add("Mul", {floats_of({3, 40000}), floats_of({3, 1})});  // pieces of rows
   s.add("Concat", {floats_of({9000, 1}), floats_of({9000, 1}), floats_of({9000, 1})}, {{"axis", int64_t{1}}});
-  s.add("ConstantOfShape", {constant(Tensor::of(Ints{300, 301}))});
+  s.add("ConstantOfShape", {constant(Tensor::of(Ints{900, 901}))});
   s.add("ScatterND",
         {floats_of({300, 301}), constant(Tensor::of(Ints{7, 5}).reshaped({2, 1})), floats_of({2, 301})});
   s.add("Concat", {floats_of({70001}), floats_of({3})}, {{"axis", int64_t{0}}});  // pieces of a run
