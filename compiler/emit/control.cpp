@@ -49,11 +49,11 @@ class ControlText {
     for (const char* word : {"sinter", "std"}) names_.reserve(word);
     for (const SymbolPtr& s : symbols()) names_.reserve(variable(*s));
     for (Parameter& p : layer_.parameters)
-      if (p.kind != Kind::kSymbol && p.kind != Kind::kPool && !is_base(p)) p.name = names_.unique(p.name);
+      if (p.kind != Kind::kSymbol && !is_base(p)) p.name = names_.unique(p.name);
   }
   const std::vector<SymbolPtr>& symbols() const { return n_.bodies[0]->symbols->all(); }
   static bool is_base(const Parameter& p) {
-    return !p.value && (p.kind == Kind::kScratch || p.kind == Kind::kWeights);
+    return !p.value && (p.kind == Kind::kScratch || p.kind == Kind::kWeights || p.kind == Kind::kPool);
   }
 
   std::string pointer(const Value* v) const {
@@ -107,7 +107,7 @@ class ControlText {
       p_.line("return sinter::kDimError;");
       return;
     }
-    Frame frame{g, bodies_[k], {}, {}, false, "", "pool"};
+    Frame frame{g, bodies_[k], {}, {}, false, ""};
     for (size_t i = 0; i < g.inputs.size(); ++i) frame.inputs.push_back(pointer(n_.inputs[i + 1]));
     for (const Value* v : n_.outputs) frame.outputs.push_back(pointer(v));
     Calls calls(p_, frame, functions_);
@@ -148,7 +148,7 @@ class ControlText {
       trips = "*" + pointer(n_.inputs[0]);
     p_.line("const std::int64_t trips = {};", trips);
     if (!steady) p_.line("bool go = {};", n_.inputs[1] ? "*" + pointer(n_.inputs[1]) : "true");
-    if (steady && !form_.scan && n_.inputs[1] && !(n_.inputs[1]->data && is_true(*n_.inputs[1])))
+    if (steady && !form_.scan && n_.inputs[1] && !is_true(*n_.inputs[1]))
       p_.line("const bool go = *{};", pointer(n_.inputs[1])), starts_ = true;
     for (const State& s : states_) declare(s, steady);
     for (const Moving& m : moving_)
@@ -168,11 +168,9 @@ class ControlText {
     p_.line("if (const int status = sinter::run_parts_until_failure<{}>(across, trips, [=](", layer_.shares);
     p_.line(
         "    std::int64_t first_turn, std::int64_t end_turn, [[maybe_unused]] std::int64_t part) -> int {{");
-    for (Parameter& p : layer_.parameters) {
-      if (p.kind != Kind::kScratch) continue;
-      p.name = "arenas";
-      p_.line("unsigned char* const a = {} + part * {};", p.name, p.bytes / layer_.shares);
-    }
+    for (const Parameter& p : layer_.parameters)
+      if (p.kind == Kind::kScratch)
+        p_.line("unsigned char* const a = {} + part * {};", p.name, p.bytes / layer_.shares);
     p_.line("[[maybe_unused]] const sinter_pool* const inside = across == nullptr ? pool : nullptr;");
     p_.line("for (std::int64_t iteration = first_turn; iteration < end_turn; ++iteration) {{");
     iteration(g, true);
@@ -180,8 +178,6 @@ class ControlText {
     p_.line("return 0;");
     p_.line("}}); status != 0) return status;");
   }
-
-  static bool is_true(const Value& v) { return v.data && v.data->size() == 1 && v.data->integer(0) != 0; }
 
   void find_states(const Graph& g) {
     size_t buffer = 0;

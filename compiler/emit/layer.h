@@ -76,6 +76,10 @@ struct Layer {
 // of a kernel; kernels must not call anything by a single capital letter or by a name that begins with dim_.
 std::string variable(const Symbol& s);
 
+// Flops in the time that an element of the result takes by being moved: in runs, and otherwise; and that one
+// takes that is filled, whose line another core's cache would have to hand over.
+inline constexpr double kInRuns = 4, kOneByOne = 16, kFilled = 0.25;
+
 class LayerWriter {
  public:
   LayerWriter(const Node& node, const Target& target, WeightStore& store, std::string function,
@@ -104,13 +108,12 @@ class LayerWriter {
   // Opens what may run as parts on several threads: turns [0, count) of a loop, of which the part is to do
   // those from `first` to before `end`. A turn writes only what no other one reads or writes, and sums up
   // nothing with another, so that the number of threads changes no bit. Where the net has one thread, or the
-  // layer (what flops() was told) is small, or a part is open already, or parts are strips, it is all turns
-  // and no text. No return statement may stand inside.
+  // layer is small (worth_parts of what flops() was told and of the result's elements), or a part is open
+  // already, or parts are strips, it is all turns and no text. No return statement may stand inside.
   struct Turns {
     std::string first, end;
   };
-  // `flops_of_element`: flops in the time that an element of the result takes by being moved.
-  Turns open_parts(const std::string& count, double flops_of_element = 4);
+  Turns open_parts(const std::string& count, double flops_of_element = kInRuns);
   void close_parts();
   // Says of the `turns` just opened, which make up the whole layer, that they are rows of the first result
   // and of those behind the anchor's inputs that are as large: turn i begins with row first_row(i),

@@ -187,6 +187,11 @@ bool Tensor::same_bits(const Tensor& o) const {
          std::memcmp(data(), o.data(), static_cast<size_t>(bytes())) == 0;
 }
 
+bool Tensor::is_uniform() const {
+  const size_t each = size_of(dtype_), all = static_cast<size_t>(bytes());
+  return size_ > 0 && each > 0 && std::memcmp(data(), data() + each, all - each) == 0;
+}
+
 Tensor Tensor::of(const std::vector<int64_t>& values) {
   Tensor t(DType::kI64, {static_cast<int64_t>(values.size())});
   for (size_t i = 0; i < values.size(); ++i) t.as<int64_t>()[i] = values[i];

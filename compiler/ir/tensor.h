@@ -53,6 +53,7 @@ class Tensor {
   Tensor converted(DType to) const;                   // element by element, as set_real / set_integer do
   Tensor transposed(const std::vector<int64_t>& perm) const;
   bool same_bits(const Tensor& other) const;  // dtype, shape and bytes
+  bool is_uniform() const;                    // all elements are the same bytes; at least one element
 
   static Tensor of(const std::vector<int64_t>& values);  // int64 [n]
   static Tensor of(const std::vector<float>& values, std::vector<int64_t> shape);

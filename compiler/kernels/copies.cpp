@@ -94,23 +94,25 @@ std::vector<CopyAxis> collapse(const Shape& space, const Strided& to, const Stri
   return axes;
 }
 
-// A run of `extent` elements, cut into parts where it is worth while: write(first element, how many).
-void pieces(const Extents& e, const Dim& extent, double flops_of_element,
+// A loop of `extent` turns, cut into parts of whole blocks where it is worth while: write(first turn, how
+// many).
+void pieces(const Extents& e, const Dim& extent, int64_t block, double flops_of_element,
             const std::function<void(const std::string&, const std::string&)>& write) {
-  constexpr int64_t kPiece = 1024;
   LayerWriter& w = e.writer();
-  const LayerWriter::Turns turns = w.open_parts(e.text(ceildiv(extent, Dim(kPiece))), flops_of_element);
+  const LayerWriter::Turns turns = w.open_parts(e.text(ceildiv(extent, Dim(block))), flops_of_element);
   if (turns.first == "0") {
     write("0", e.text(extent));
   } else {
     w.include("sinter/dims.h");
-    w.out.line("const std::int64_t first = {} * {};", turns.first, kPiece);
+    w.out.line("const std::int64_t first = {} * {};", turns.first, block);
     w.out.line("const std::int64_t count = sinter::min_of({} * {}, std::int64_t{{{}}}) - first;", turns.end,
-               kPiece, e.text(extent));
+               block, e.text(extent));
     write("first", "count");
   }
   w.close_parts();
 }
+
+constexpr int64_t kPiece = 1024;  // elements of a run
 
 class CopyNest {
  public:
@@ -128,7 +130,6 @@ class CopyNest {
     const CopyAxis& last = axes_.back();
     if (last.to.is(1) && (last.from.is(1) || last.from.is(0))) {
       if (in_parts_) begin_with_input();
-      flops_of_element_ = kInRuns;
       return runs();
     }
     if (last.to.is(1))
@@ -141,10 +142,10 @@ class CopyNest {
   static constexpr int64_t kShort = 4;  // an innermost loop of up to so many elements is written out
   static bool is_short(const Dim& d) { return d.is_static() && d.value() <= kShort; }
 
-  void open(size_t count) {
+  void open(size_t count, double flops_of_element = kOneByOne) {
     for (size_t a = 0; a < count; ++a) {
       LayerWriter::Turns turns{"0", e_.text(axes_[a].extent)};
-      if (a == 0 && in_parts_) turns = e_.writer().open_parts(turns.end, flops_of_element_), opened_ = true;
+      if (a == 0 && in_parts_) turns = e_.writer().open_parts(turns.end, flops_of_element), opened_ = true;
       out_.line("for (std::int64_t i{0} = {1}; i{0} < {2}; ++i{0}) {{", a, turns.first, turns.end);
       index_.push_back(fmt::format("i{}", a));
     }
@@ -174,7 +175,7 @@ class CopyNest {
   void runs() {
     if (axes_.size() == 1 && in_parts_) return run_in_parts();
     const CopyAxis& last = axes_.back();
-    open(axes_.size() - 1);
+    open(axes_.size() - 1, kInRuns);
     run(behind(to_.pointer, at(true, index_)), at(false, index_), e_.text(last.extent));
     close();
   }
@@ -185,7 +186,7 @@ class CopyNest {
       out_.line("sinter::fill({}, {}, {}[{}]);", to, count, from_.pointer, from);
   }
   void run_in_parts() {
-    pieces(e_, axes_[0].extent, kInRuns, [&](const std::string& first, const std::string& count) {
+    pieces(e_, axes_[0].extent, kPiece, kInRuns, [&](const std::string& first, const std::string& count) {
       run(behind(to_.pointer, at(true, {first})), at(false, {first}), count);
     });
   }
@@ -234,23 +235,17 @@ class CopyNest {
   // columns: of those that are more, which are mostly pixels, whose parts a thread has made or will read.
   void transpose_in_parts(const CopyAxis& a, const CopyAxis& last) {
     constexpr int64_t kBlock = 16;
-    LayerWriter& w = e_.writer();
-    w.include("sinter/dims.h");
     const bool columns = last.extent.hi() > a.extent.hi();
     const CopyAxis& cut = columns ? last : a;
-    const LayerWriter::Turns turns =
-        w.open_parts(e_.text(ceildiv(cut.extent, Dim(kBlock))), flops_of_element_);
-    out_.line("const std::int64_t first = {} * {};", turns.first, kBlock);
-    out_.line("const std::int64_t count = sinter::min_of({} * {}, std::int64_t{{{}}}) - first;", turns.end,
-              kBlock, e_.text(cut.extent));
-    const auto behind_first = [&](const Dim& step) {
-      return step.is(1) ? std::string(" + first") : fmt::format(" + first * {}", e_.text(step));
-    };
-    out_.line("sinter::transpose({}{}, {}, {}{}, {}, {}, {});", behind(to_.pointer, at(true, index_)),
-              behind_first(cut.to), e_.text(a.to), behind(from_.pointer, at(false, index_)),
-              behind_first(cut.from), e_.text(last.from), columns ? e_.text(a.extent) : "count",
-              columns ? "count" : e_.text(last.extent));
-    w.close_parts();
+    pieces(e_, cut.extent, kBlock, kOneByOne, [&](const std::string& first, const std::string& count) {
+      const auto place = [&](bool to) {
+        const Strided& s = to ? to_ : from_;
+        return behind(s.pointer, e_.address(s.offset, {first}, {to ? cut.to : cut.from}));
+      };
+      out_.line("sinter::transpose({}, {}, {}, {}, {}, {});", place(true), e_.text(a.to), place(false),
+                e_.text(last.from), columns ? e_.text(a.extent) : count,
+                columns ? count : e_.text(last.extent));
+    });
   }
 
   void line_at(const std::vector<std::string>& outer, const std::string& inner) {
@@ -276,7 +271,6 @@ class CopyNest {
   std::vector<CopyAxis> axes_;
   std::vector<std::string> index_;
   bool in_parts_, opened_ = false;
-  double flops_of_element_ = kOneByOne;
 };
 
 }  // namespace
@@ -290,7 +284,7 @@ void emit_copy(const Extents& e, const Shape& space, const Strided& to, const St
 
 void emit_fill(const Extents& e, const std::string& to, const Dim& count, const std::string& element) {
   e.writer().include("sinter/copy.h");
-  pieces(e, count, kFilled, [&](const std::string& first, const std::string& n) {
+  pieces(e, count, kPiece, kFilled, [&](const std::string& first, const std::string& n) {
     e.writer().out.line("sinter::fill({}, {}, {});", behind(to, first), n, element);
   });
 }

@@ -12,10 +12,6 @@
 
 namespace sinter {
 
-// Flops in the time that a moved element takes (LayerWriter::open_parts): in runs, and otherwise; and that a
-// fill takes, whose lines another core's cache would have to hand over.
-inline constexpr double kInRuns = 4, kOneByOne = 16, kFilled = 0.25;
-
 // Whether elements of the type can be moved by generated code (not strings, not complex numbers).
 bool is_movable(DType);
 bool is_movable(const Node&);  // all its tensors

@@ -13,7 +13,6 @@ namespace {
 bool is_op(const Node& n, std::initializer_list<std::string_view> names) {
   return n.op->domain[0] == '\0' && std::find(names.begin(), names.end(), n.op->name) != names.end();
 }
-int64_t whole_axis(int64_t axis, size_t rank) { return axis < 0 ? axis + static_cast<int64_t>(rank) : axis; }
 std::string from_to(const Node& n) {
   std::string to;
   for (const Value* v : n.outputs)

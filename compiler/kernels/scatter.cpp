@@ -3,7 +3,6 @@
 // indices, each index checked where it is used. Where ScatterND's indices are constants that follow a rule,
 // as those of an assignment to a slice do, runs of elements are copied.
 #include <cmath>
-#include <cstring>
 
 #include "ir/error.h"
 #include "kernels/copies.h"
@@ -24,15 +23,6 @@ const Value* shown(const Value* v) {
   return v;
 }
 
-// Whether all elements of a constant are the same number.
-bool is_uniform(const Value* v) {
-  if (!v->data || v->data->size() == 0 || v->type.dtype == DType::kString) return false;
-  const Tensor& t = *v->data;
-  const auto each = static_cast<size_t>(t.bytes() / t.size()), all = static_cast<size_t>(t.bytes());
-  if (is_float(t.dtype()) && std::isnan(t.real(0))) return false;
-  return std::memcmp(t.data(), t.data() + each, all - each) == 0;
-}
-
 // Includes, summary and the copy of the data; `updates` is the input that holds what is written. `known`: the
 // indices are not read.
 void begin(LayerWriter& w, size_t updates = 2, bool known = false) {
@@ -47,7 +37,9 @@ void begin(LayerWriter& w, size_t updates = 2, bool known = false) {
   const std::string how = n.attributes.text("reduction", "none");
   w.summary(fmt::format("{} of {} into {}{}", n.op->name, text(n.inputs[updates]->type),
                         text(n.inputs[0]->type), how == "none" ? "" : ", " + how));
-  const bool uniform = is_uniform(n.inputs[0]);
+  // NaN has no literal.
+  const std::optional<Tensor>& data = n.inputs[0]->data;
+  const bool uniform = data && data->is_uniform() && !(is_float(data->dtype()) && std::isnan(data->real(0)));
   const std::string x = uniform ? "" : w.input(0);
   bool alone = true;  // neither updates nor indices are read from the same memory
   for (size_t i = 1; i < n.inputs.size(); ++i) {
@@ -58,7 +50,7 @@ void begin(LayerWriter& w, size_t updates = 2, bool known = false) {
   const std::string y = w.output(0);
   const Dim all = product(n.inputs[0]->type.shape);
   const Extents e(w);
-  if (uniform) return emit_fill(e, y, all, element_literal(*n.inputs[0]->data, 0));
+  if (uniform) return emit_fill(e, y, all, element_literal(*data, 0));
   if (alone) w.may_overwrite(0);
   w.out.line("if ({} != {}) {{", y, x);
   const DType t = n.inputs[0]->type.dtype;

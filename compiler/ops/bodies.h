@@ -25,6 +25,9 @@ struct LoopForm {
 LoopForm loop_form(const Node&);
 bool is_control(const Node&);  // If, Loop or Scan
 
+// Whether a condition is a constant that holds.
+bool is_true(const Value& condition);
+
 // Makes the bodies of `node`, which is in `g`, closed: see above. Once, when the node is made.
 void close_bodies(Graph& g, Node& node);
 // Lists that a Loop's body appends one element to, in each iteration, become results of the Loop: their rows

@@ -186,11 +186,12 @@ bool is_one(const Shape& s) { return s.empty() || (s.size() == 1 && s[0].is(1));
 
 // The condition that the body makes is always true.
 bool goes_on(const Value& v) {
-  if (v.data) return v.data->size() == 1 && v.data->integer(0) != 0;
-  return v.elements.size() == 1 && v.elements[0].is(1);
+  return is_true(v) || (!v.data && v.elements.size() == 1 && v.elements[0].is(1));
 }
 
 }  // namespace
+
+bool is_true(const Value& v) { return v.data && v.data->size() == 1 && v.data->integer(0) != 0; }
 
 void infer_loop(Inference& x) {
   const LoopForm form = loop_form(x.node);

@@ -195,6 +195,8 @@ std::optional<std::vector<Dim>> contents(const Value* v) {
   return std::nullopt;
 }
 
+int64_t whole_axis(int64_t axis, size_t rank) { return axis < 0 ? axis + static_cast<int64_t>(rank) : axis; }
+
 namespace {
 
 std::vector<Dim> dense_strides(const Shape& shape) {
@@ -202,8 +204,6 @@ std::vector<Dim> dense_strides(const Shape& shape) {
   for (size_t d = shape.size(); d-- > 1;) s[d - 1] = s[d] * shape[d];
   return s;
 }
-
-int64_t whole_axis(int64_t axis, size_t rank) { return axis < 0 ? axis + static_cast<int64_t>(rank) : axis; }
 
 std::optional<StridedRead> read_slice(const Node& n, const Shape& in) {
   const auto starts = contents(n.input(1));

@@ -26,6 +26,8 @@ std::optional<StridedRead> strided_read(const Node& node, const Shape& in, const
 // Contents of a value as Dims, from its constant data or by data propagation; nullopt where unknown.
 std::optional<std::vector<Dim>> contents(const Value* value);
 
+// An axis counted from the end, too, as one of [0, rank).
+int64_t whole_axis(int64_t axis, size_t rank);
 // One axis of a Slice, ONNX's clamping included. nullopt where the sign of a symbolic position is open.
 std::optional<Dim> slice_start(const Dim& extent, const Dim& start, int64_t step);
 std::optional<Dim> slice_extent(const Dim& extent, const Dim& start, const Dim& end, int64_t step);

@@ -42,8 +42,7 @@ bool neutral(const Node& n, size_t k, double c) {
 bool takes_the_only_one(const Node& n) {
   if (!is_op(&n, "Gather") || n.epilogue || !n.inputs[0] || !all_are(n.input(1), 0)) return false;
   const Shape& x = n.inputs[0]->type.shape;
-  const int64_t axis = n.attributes.integer("axis", 0);
-  return x[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.size()) : axis)].is(1) &&
+  return x[static_cast<size_t>(whole_axis(n.attributes.integer("axis", 0), x.size()))].is(1) &&
          product(n.inputs[1]->type.shape).is(1);
 }
 
@@ -174,11 +173,11 @@ size_t parts_of_one(const Node& concat, size_t i, size_t axis) {
 // Parts that a Concat joins again are the Value that they were.
 bool merge_parts(Graph& g, Node* n) {
   if (!is_op(n, "Concat") || n->epilogue || !n->has_output(0)) return false;
-  const int64_t axis = n->attributes.integer("axis", 0),
-                rank = static_cast<int64_t>(n->outputs[0]->type.shape.size());
+  const auto axis =
+      static_cast<size_t>(whole_axis(n->attributes.integer("axis", 0), n->outputs[0]->type.shape.size()));
   bool changed = false;
   for (size_t i = 0; i < n->inputs.size(); ++i) {
-    const size_t count = parts_of_one(*n, i, static_cast<size_t>(axis < 0 ? axis + rank : axis));
+    const size_t count = parts_of_one(*n, i, axis);
     if (count < 2) continue;
     g.set_input(n, i, n->inputs[i]->producer->inputs[0]);
     for (size_t k = 1; k < count; ++k) g.remove_input(n, i + 1);

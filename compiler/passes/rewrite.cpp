@@ -118,13 +118,10 @@ std::optional<std::vector<int64_t>> integers_of(const Value* v) {
 }
 
 std::optional<double> uniform_of(const Value* v) {
-  if (!v || !v->data || v->data->size() == 0) return std::nullopt;
-  const Tensor& t = *v->data;
-  if (!is_float(t.dtype()) && !is_integer(t.dtype())) return std::nullopt;
-  const size_t step = size_of(t.dtype());
-  for (int64_t i = 1; i < t.size(); ++i)
-    if (!std::equal(t.data(), t.data() + step, t.data() + static_cast<size_t>(i) * step)) return std::nullopt;
-  return t.real(0);
+  if (!v || !v->data || !v->data->is_uniform()) return std::nullopt;
+  const DType t = v->data->dtype();
+  if (!is_float(t) && !is_integer(t)) return std::nullopt;
+  return v->data->real(0);
 }
 
 bool same_extent(const Graph& g, const Dim& a, const Dim& b) {

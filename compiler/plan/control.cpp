@@ -190,7 +190,8 @@ class ControlLayer {
     const bool shared = has_free_iterations();
     layer_.shares = shared ? threads_ : 1;
     if (bytes > 0) {
-      Parameter& a = add(Kind::kScratch, "unsigned char*", "a", "scratch: the arena of what is inside");
+      Parameter& a = add(Kind::kScratch, "unsigned char*", shared ? "arenas" : "a",
+                         "scratch: the arena of what is inside");
       a.bytes = shared ? apart(bytes) * threads_ : bytes;
       a.more_parts = shared ? apart(bytes) * (threads_ - 1) : 0;
     }
@@ -204,18 +205,15 @@ class ControlLayer {
   bool has_free_iterations() const {
     if (threads_ == 1 || is_if()) return false;
     const LoopForm form = loop_form(n_);
-    const auto is_true = [](const Value* v) {
-      return v->data && v->data->size() == 1 && v->data->integer(0);
-    };
-    const bool counted = form.scan || (n_.inputs[0] && (!n_.inputs[1] || is_true(n_.inputs[1])) &&
-                                       is_true(n_.bodies[0]->outputs[0]));
+    const bool counted = form.scan || (n_.inputs[0] && (!n_.inputs[1] || is_true(*n_.inputs[1])) &&
+                                       is_true(*n_.bodies[0]->outputs[0]));
     const auto reports = [](const Parameter& p) { return p.kind == Kind::kCount; };
     if (form.states > 0 || form.results == 0 || !counted || calls_custom(bodies_[0]) ||
         std::any_of(layer_.parameters.begin(), layer_.parameters.end(), reports))
       return false;
     const Shape& rows = n_.outputs[0]->type.shape;
     return worth_parts(layer_.flops * static_cast<double>(rows[0].hi()),
-                       static_cast<double>(product(rows).hi()), 4);
+                       static_cast<double>(product(rows).hi()), kInRuns);
   }
   // A user's function may be for one thread only.
   static bool calls_custom(const Plan& plan) {

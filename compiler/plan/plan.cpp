@@ -8,7 +8,7 @@
 
 #include "emit/code.h"
 #include "ir/error.h"
-#include "ops/op.h"
+#include "ops/bodies.h"
 #include "plan/parallel_regions.h"
 #include "plan/strips.h"
 #include "plan/views.h"
@@ -388,8 +388,8 @@ void separate_outputs(Graph& g, size_t first) {
   for (const auto& n : g.nodes)
     for (const auto& b : n->bodies) {
       // A Loop's condition that is always true needs no layer.
-      const bool always = n->op->name == std::string_view("Loop") && !b->outputs.empty() &&
-                          b->outputs[0]->data && b->outputs[0]->data->integer(0) != 0;
+      const bool always =
+          n->op->name == std::string_view("Loop") && !b->outputs.empty() && is_true(*b->outputs[0]);
       separate_outputs(*b, always ? 1 : 0);
     }
   for (size_t i = first; i < g.outputs.size(); ++i) {

@@ -45,8 +45,8 @@ inline Edges edges(const float* box, bool center) {
   return e;
 }
 
-// Bytes of the widest vectors there are. A parameter of what computes with them: a program may hold models
-// for several processors.
+// Bytes of the widest vectors there are. All that computes with them has them as a parameter: a program may
+// hold models for several processors.
 #if defined(__AVX512F__)
 constexpr int kWidest = 64;
 #elif defined(__AVX2__)
@@ -57,7 +57,7 @@ constexpr int kWidest = 16;
 
 // The edges of boxes kept, in groups of sixteen: all their y0, x0, y1, x1 and areas. A box of no area, such
 // as those that fill up a group, overlaps nothing.
-template <int kBytes = kWidest>
+template <int kBytes>
 class Kept {
  public:
   // `memory`: elements(most) floats.
@@ -94,7 +94,7 @@ class Kept {
       integers found = {};
       for (int i = 0; i < kGroup; i += kLanes) {
         const Shared s = shared(box, group + i);
-        found |= s.meet & (load<floats>(group + i + 4 * kGroup) > zero) & (s.whole > zero) &
+        found |= s.meet & (load(group + i + 4 * kGroup) > zero) & (s.whole > zero) &
                  (s.common / s.whole > zero + most);
       }
       if (any(found)) return true;
@@ -107,9 +107,8 @@ class Kept {
   typedef std::int32_t integers __attribute__((vector_size(kBytes)));
   static constexpr int kGroup = 16, kFields = 5, kLanes = kBytes / 4;
 
-  template <class V>
-  static V load(const float* p) {
-    V v;
+  static floats load(const float* p) {
+    floats v;
     std::memcpy(&v, p, sizeof v);
     return v;
   }
@@ -130,14 +129,14 @@ class Kept {
     floats common, whole;
   };
   static Shared shared(const Spread& a, const float* group) {
-    const floats low_y = load<floats>(group), low_x = load<floats>(group + kGroup),
-                 high_y = load<floats>(group + 2 * kGroup), high_x = load<floats>(group + 3 * kGroup);
+    const floats low_y = load(group), low_x = load(group + kGroup), high_y = load(group + 2 * kGroup),
+                 high_x = load(group + 3 * kGroup);
     const floats y0 = a.y0 > low_y ? a.y0 : low_y, y1 = a.y1 < high_y ? a.y1 : high_y;
     const floats x0 = a.x0 > low_x ? a.x0 : low_x, x1 = a.x1 < high_x ? a.x1 : high_x;
     Shared s;
     s.meet = (y1 > y0) & (x1 > x0);
     s.common = (y1 - y0) * (x1 - x0);
-    s.whole = a.area + load<floats>(group + 4 * kGroup) - s.common;
+    s.whole = a.area + load(group + 4 * kGroup) - s.common;
     return s;
   }
 
@@ -150,7 +149,7 @@ class Kept {
 // Elements of the memory that the functions below work in, for `count` boxes of which up to `most` are kept.
 constexpr std::int64_t nms_keys(std::int64_t count) { return BestFirst::elements(count); }
 constexpr std::int64_t nms_edges(std::int64_t count, std::int64_t most) {
-  return nms_detail::Kept<>::elements(most < 1 ? 0 : most < count ? most : count);
+  return nms_detail::Kept<nms_detail::kWidest>::elements(most < 1 ? 0 : most < count ? most : count);
 }
 // A thread's own: nms_keys(count) and nms_edges(count, most) elements.
 struct NmsMemory {
@@ -160,6 +159,7 @@ struct NmsMemory {
 
 // One class: boxes [count][4] and scores [count] give rows {batch, class, box}; returns how many, or -1 where
 // they are more than o.room.
+template <int kBytes>
 inline std::int64_t nms_class(const float* boxes, const float* scores, std::int64_t count,
                               const NmsOptions& o, std::int64_t batch, std::int64_t number, NmsMemory memory,
                               std::int64_t* rows) {
@@ -171,7 +171,7 @@ inline std::int64_t nms_class(const float* boxes, const float* scores, std::int6
     return (counts & keys_of(score)) | (~counts & (integers4{} + BestFirst::kNone));
   };
   BestFirst best_first(scores, count, 1, key, memory.keys);
-  nms_detail::Kept<> kept(memory.edges);
+  nms_detail::Kept<kBytes> kept(memory.edges);
   std::int64_t found = 0;
   while (found < o.most) {
     const std::int64_t best = best_first.take();
@@ -191,6 +191,7 @@ inline std::int64_t nms_class(const float* boxes, const float* scores, std::int6
 // boxes [batches][count][4] and scores [batches][classes][count] give rows {batch, class, box} of `selected`,
 // at most batches * classes * min(most, count) of them; returns how many, or -1 where they are more than
 // o.room.
+template <int kBytes = nms_detail::kWidest>
 inline std::int64_t non_max_suppression(const float* boxes, const float* scores, std::int64_t batches,
                                         std::int64_t classes, std::int64_t count, const NmsOptions& o,
                                         NmsMemory memory, std::int64_t* selected) {
@@ -199,8 +200,8 @@ inline std::int64_t non_max_suppression(const float* boxes, const float* scores,
   for (std::int64_t b = 0; b < batches; ++b)
     for (std::int64_t c = 0; c < classes; ++c) {
       left.room = o.room - rows;
-      const std::int64_t found = nms_class(boxes + b * count * 4, scores + (b * classes + c) * count, count,
-                                           left, b, c, memory, selected + rows * 3);
+      const std::int64_t found = nms_class<kBytes>(boxes + b * count * 4, scores + (b * classes + c) * count,
+                                                   count, left, b, c, memory, selected + rows * 3);
       if (found < 0) return -1;
       rows += found;
     }
@@ -209,14 +210,15 @@ inline std::int64_t non_max_suppression(const float* boxes, const float* scores,
 
 // The same in two steps, the first by several threads, where `selected` has room for all that could be kept:
 // the classes [first, end) of the batches * classes, each in rows of its own, ...
+template <int kBytes = nms_detail::kWidest>
 inline void non_max_suppression_apart(const float* boxes, const float* scores, std::int64_t classes,
                                       std::int64_t count, const NmsOptions& o, std::int64_t first,
                                       std::int64_t end, NmsMemory memory, std::int64_t* selected) {
   const std::int64_t each = o.most < count ? o.most : count;
   for (std::int64_t i = first; i < end && each > 0; ++i) {
     std::int64_t* rows = selected + i * each * 3;
-    const std::int64_t found = nms_class(boxes + i / classes * count * 4, scores + i * count, count, o,
-                                         i / classes, i % classes, memory, rows);
+    const std::int64_t found = nms_class<kBytes>(boxes + i / classes * count * 4, scores + i * count, count,
+                                                 o, i / classes, i % classes, memory, rows);
     if (found < each) rows[found * 3] = -1;
   }
 }

@@ -53,18 +53,14 @@ int run_parts_until_failure(const sinter_pool* pool, std::int64_t count, const B
 template <int Parts, class Body>
 int run_shares(const sinter_pool* pool, const Body& body) {
   if (pool == nullptr) return body(pool, std::int64_t{0});
-  int status[Parts] = {};
-  run_parts(pool, Parts, Parts, [&](std::int64_t, std::int64_t, std::int64_t part) {
+  return run_parts_until_failure<Parts>(pool, Parts, [&](std::int64_t, std::int64_t, std::int64_t part) {
     const sinter_pool own = {[](const sinter_pool* p, int count, void (*task)(void*, int), void* argument) {
                                const auto number = *static_cast<const std::int64_t*>(p->context);
                                if (number < count) task(argument, static_cast<int>(number));
                              },
                              &part};
-    status[part] = body(&own, part);
+    return body(&own, part);
   });
-  for (const int s : status)
-    if (s != 0) return s;
-  return 0;
 }
 
 }  // namespace sinter

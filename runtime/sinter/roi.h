@@ -122,6 +122,10 @@ struct SumBin {
   }
 };
 
+struct OwnPlace {
+  std::int64_t operator()(std::int64_t region) const { return region; }
+};
+
 }  // namespace roi_detail
 
 // Whether the images that `count` regions are of all exist.
@@ -137,10 +141,7 @@ inline bool images_exist(const std::int64_t* images, std::int64_t count, std::in
 // coordinates are of pixel corners, not centres. With channels last, y is [count][rows][columns][channels].
 // `sum`: what a bin is summed with; see roi_lanes.h for another. Computes rows of bins [first, end) of the
 // count * g.rows that there are; what region r gives is number place(r) of y. All images exist.
-struct OwnPlace {
-  std::int64_t operator()(std::int64_t region) const { return region; }
-};
-template <class T, class R, class Bin = roi_detail::SumBin, class Place = OwnPlace>
+template <class T, class R, class Bin = roi_detail::SumBin, class Place = roi_detail::OwnPlace>
 inline void roi_align_rows(const T* x, const RoiGeometry& g, const R* regions, const std::int64_t* images,
                            std::int64_t first, std::int64_t end, std::int64_t ratio, bool half_pixel,
                            bool greatest, T* y, const Bin& sum = {}, const Place& place = {}) {
@@ -159,6 +160,8 @@ inline void roi_align_rows(const T* x, const RoiGeometry& g, const R* regions, c
     const S bin_y = height / static_cast<S>(g.rows), bin_x = width / static_cast<S>(g.columns);
     const S top = corner[1] + static_cast<S>(row % g.rows) * bin_y;
     const auto rows = roi_detail::samples(top, bin_y, ratio, g.height);
+    const T* image = x + images[r] * g.channels * g.height * g.width;
+    T* of_region = y + place(r) * g.channels * bins;
     for (std::int64_t column = 0; column < g.columns; ++column) {
       const std::int64_t bin = row % g.rows * g.columns + column;
       const S left = corner[0] + static_cast<S>(column) * bin_x;
@@ -168,9 +171,8 @@ inline void roi_align_rows(const T* x, const RoiGeometry& g, const R* regions, c
         S sums[roi_detail::kChannels];
         const std::int64_t n =
             g.channels - c < roi_detail::kChannels ? g.channels - c : roi_detail::kChannels;
-        const std::int64_t image = images[r] * g.channels * g.height * g.width;
-        sum(x + image + (g.channels_last ? c : c * g.height * g.width), g, n, rows, columns, greatest, sums);
-        T* to = y + place(r) * g.channels * bins + (g.channels_last ? bin * g.channels + c : c * bins + bin);
+        sum(image + (g.channels_last ? c : c * g.height * g.width), g, n, rows, columns, greatest, sums);
+        T* to = of_region + (g.channels_last ? bin * g.channels + c : c * bins + bin);
         const std::int64_t step = g.channels_last ? 1 : bins;
         for (std::int64_t k = 0; k < n; ++k)
           to[k * step] = cast_to<T>(greatest || !(all > S{1}) ? sums[k] : sums[k] / all);

@@ -365,7 +365,7 @@ TEST(Control, Clang) {
   expect_good(batch.run(target("avx512"), {.clang = true}), "clang");
 }
 
-// "name 3 pool" of each If, Loop and Scan: how many threads share its iterations, and whether it takes a
+// "Loop 3 pool" of each If, Loop and Scan: how many threads share its iterations, and whether it takes a
 // pool.
 std::vector<std::string> shared(const char* name, int threads) {
   for (const Net& n : nets()) {
