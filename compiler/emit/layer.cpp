@@ -180,13 +180,13 @@ std::string LayerWriter::scratch(const std::string& name, const std::string& typ
 }
 
 std::string LayerWriter::scratch_of_part(const std::string& name, const std::string& type, int64_t count) {
-  const bool parts = std::count(parts_.begin(), parts_.end(), true) > 0;
-  if (!parts) return scratch(name, type, count);
+  if (!in_parts() && !shares_pictures()) return scratch(name, type, count);
   const int64_t each = apart(count * bytes_of(type)) / bytes_of(type);
   const std::string all = scratch(name, type, each * threads);
   Parameter& p = layer_.parameters.back();
   p.more_parts = p.bytes - p.bytes / threads;
-  return fmt::format("({} + part * {})", all, each);
+  const char* piece = !shares_pictures() ? "part" : in_parts() ? "(share + part)" : "share";
+  return fmt::format("({} + {} * {})", all, piece, each);
 }
 
 std::optional<LayerWriter::Strip> LayerWriter::strip() {
@@ -211,16 +211,17 @@ bool worth_parts(double flops, double elements, double flops_of_element) {
   return std::max(flops, flops_of_element * elements) >= kLeast;
 }
 
-LayerWriter::Turns LayerWriter::open_parts(const std::string& count, double flops_of_element) {
+bool LayerWriter::in_parts() const { return std::count(parts_.begin(), parts_.end(), true) > 0; }
+
+bool LayerWriter::is_large(double flops_of_element) const {
   const auto result =
       std::find_if(node.outputs.begin(), node.outputs.end(), [](const Value* v) { return v; });
-  const double elements = result == node.outputs.end() || threads == 1
-                              ? 0
-                              : static_cast<double>(product((*result)->type.shape).hi());
-  const bool open = std::count(parts_.begin(), parts_.end(), true) > 0;
-  parts_.push_back(threads > 1 && !open && !node.attributes.has("strip") &&
-                   worth_parts(layer_.flops, elements, flops_of_element) && count != "1");
-  if (!parts_.back()) return {"0", count};
+  const double elements =
+      result == node.outputs.end() ? 0 : static_cast<double>(product((*result)->type.shape).hi());
+  return worth_parts(layer_.flops, elements, flops_of_element);
+}
+
+void LayerWriter::add_pool() {
   include("sinter/parts.h");
   if (std::none_of(layer_.parameters.begin(), layer_.parameters.end(),
                    [](const Parameter& p) { return p.kind == Parameter::Kind::kPool; }))
@@ -229,16 +230,57 @@ LayerWriter::Turns LayerWriter::open_parts(const std::string& count, double flop
          .name = "pool",
          .comment = "the threads, or null",
          .symbol = nullptr});
+}
+
+LayerWriter::Turns LayerWriter::open_parts(const std::string& count, double flops_of_element) {
+  parts_.push_back(threads > 1 && !in_parts() && !node.attributes.has("strip") &&
+                   is_large(flops_of_element) && count != "1");
+  if (!parts_.back()) return {"0", count};
+  add_pool();
   out.line(
-      "sinter::run_parts(pool, {}, {}, [=](std::int64_t first_turn, std::int64_t end_turn, "
+      "sinter::run_parts({}, {}, {}, [=](std::int64_t first_turn, std::int64_t end_turn, "
       "[[maybe_unused]] std::int64_t part) {{",
-      threads, count);
+      shares_pictures() ? "inside" : "pool", threads, count);
   return {"first_turn", "end_turn"};
 }
 
 void LayerWriter::close_parts() {
   if (parts_.back()) out.put("});");
   parts_.pop_back();
+}
+
+void LayerWriter::open_pictures(const Dim& count) {
+  pictures_ = count;
+  if (count.is(1)) return;
+  const bool cut = threads > 1 && count.hi() >= threads && !node.attributes.has("strip") && is_large(kInRuns);
+  const bool even = cut && mod(count, threads).is(0);
+  way_ = even ? Pictures::kParts : cut ? Pictures::kShared : Pictures::kInTurn;
+  if (!shares_pictures()) {
+    const Turns turns = even ? open_parts(dim(count)) : Turns{"0", dim(count)};
+    out.line("for (std::int64_t n = {}; n < {}; ++n) {{", turns.first, turns.end);
+    return;
+  }
+  add_pool();
+  out.line(
+      "const auto pictures = [=](std::int64_t n, std::int64_t end_picture, std::int64_t share, "
+      "[[maybe_unused]] const sinter_pool* inside) {{");
+  out.line("for (; n < end_picture; ++n) {{");
+}
+
+void LayerWriter::close_pictures() {
+  if (pictures_.is(1)) return;
+  out.line("}}");
+  if (way_ == Pictures::kParts) close_parts();
+  if (!shares_pictures()) return;
+  out.put("};");
+  const std::string all = dim(pictures_), even = dim(floordiv(pictures_, threads) * threads);
+  out.line("// Threads take as many pictures each; one that is left over they share.");
+  out.line(
+      "sinter::run_parts(pool, {}, {}, [=](std::int64_t first_turn, std::int64_t end_turn, std::int64_t "
+      "part) {{ pictures(first_turn, end_turn, part, nullptr); }});",
+      threads, even);
+  out.line("pictures({}, {}, 0, pool);", even, all);
+  way_ = Pictures::kParts;
 }
 
 void LayerWriter::parts_are_rows(int64_t turns, const std::function<int64_t(int64_t)>& first_row,

@@ -115,6 +115,11 @@ class LayerWriter {
   };
   Turns open_parts(const std::string& count, double flops_of_element = kInRuns);
   void close_parts();
+  // Opens what is done for each picture `n` of so many, where parts of one picture wait for each other or are
+  // few. Where threads can take pictures, each takes as many, with nothing that open_parts cuts inside of
+  // them; pictures that are left over are done one at a time, in parts. Scratch is then scratch_of_part's.
+  void open_pictures(const Dim& count);
+  void close_pictures();
   // Says of the `turns` just opened, which make up the whole layer, that they are rows of the first result
   // and of those behind the anchor's inputs that are as large: turn i begins with row first_row(i),
   // first_row(turns) is behind the last. `input`: a turn reads the same rows of the first input, too.
@@ -146,8 +151,15 @@ class LayerWriter {
  private:
   std::string read(const Value* v, bool planar);
   std::string add(Parameter p);
+  void add_pool();
+  bool is_large(double flops_of_element) const;  // worth_parts
+  bool in_parts() const;
+  bool shares_pictures() const { return way_ == Pictures::kShared; }
   Layer layer_;
   std::vector<bool> parts_;  // whether each open_parts that is open has made parts
+  Dim pictures_{1};          // what open_pictures was told
+  // How they are done: as parts, one after another, or (kShared) as parts but for those left over.
+  enum class Pictures { kParts, kInTurn, kShared } way_ = Pictures::kParts;
   WeightStore& store_;
   Names names_;
   std::map<const Value*, std::string> input_names_, output_names_;

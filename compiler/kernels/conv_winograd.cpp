@@ -10,6 +10,7 @@
 // in the first-level cache while all its weights pass once; S holds all channels. Where there are so few
 // tiles that weights come from memory more slowly than they are multiplied, they are transformed then: for a
 // vector of channels a column of positions at a time, whose six sums of up to four tiles are in registers.
+// Of several pictures each thread takes whole ones, as many as the others.
 //
 // Which tile, and whether Winograd at all, is decided a layer at a time (kernels/winograd_choice.h). The pass
 // allow_winograd marks the layers that may be rearranged so (not with --exact).
@@ -105,7 +106,9 @@ class Writer {
   // group's inputs are transformed in parts, then its panels are computed in parts.
   void share_groups() {
     by_groups_ = !choice_.by_positions;
-    if (w_.threads == 1 || choice_.by_positions) return;
+    const Dim& batch = n_.inputs[0]->type.shape[0];
+    const bool whole_pictures = batch.is_static() && batch.value() % w_.threads == 0;
+    if (w_.threads == 1 || choice_.by_positions || whole_pictures) return;
     const int64_t tiles = likely_extent(tiles_y_ * tiles_x_), share = (tiles + w_.threads - 1) / w_.threads;
     const Panels panels = panels_of(w_.target, l_.out, choice_.group);
     const int64_t count = panel_count(panels), most = (count + w_.threads - 1) / w_.threads;
@@ -205,7 +208,7 @@ class Writer {
   void body() {
     const Dim batch = n_.inputs[0]->type.shape[0];
     const std::string tiles = w_.dim(tiles_y_ * tiles_x_), columns = w_.dim(tiles_x_);
-    if (!batch.is(1)) w_.out.line("for (std::int64_t n = 0; n < {}; ++n) {{", w_.dim(batch));
+    w_.open_pictures(batch);
     LayerWriter::Turns groups{"0", ""};
     if (by_groups_ && w_.threads > 1)
       groups = w_.open_parts(w_.dim(ceildiv(tiles_y_ * tiles_x_, Dim(choice_.group))));
@@ -246,7 +249,7 @@ class Writer {
     }
     w_.out.line("}}");
     if (by_groups_ && w_.threads > 1) w_.close_parts();
-    if (!batch.is(1)) w_.out.line("}}");
+    w_.close_pictures();
   }
 
   // Transforms the part's channels of `run` tiles from t; they are the picture's from `channel` on.

@@ -128,6 +128,10 @@ void run(const char* name, int threads, BuildOptions options = {}) {
   add_conv(s, Dim(1), 8, 96, 160, 3)->attributes.set("winograd", int64_t{2});  // panels
   add_conv(s, n, 24, 32, 48, 3)->attributes.set("winograd", int64_t{4});
   add_conv(s, n, 12, 256, 270, 3)->attributes.set("winograd", int64_t{4});  // positions, with panels as parts
+  for (const int64_t pictures : {2, 5, 6}) {  // as many each, or one or two left over
+    add_conv(s, Dim(pictures), 24, 32, 48, 3)->attributes.set("winograd", int64_t{4});
+    add_conv(s, Dim(pictures), 14, 64, 64, 3)->attributes.set("winograd", int64_t{4});
+  }
   s.add("MaxPool", {floats({Dim(1), Dim(40), Dim(40), Dim(64)})},
         {{"channels_last", int64_t{1}}, {"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}});
   const Arg weights = constant(random_constant(DType::kF32, {160, 200}));
