@@ -83,6 +83,7 @@ class PadNest {
     value_ = value;
     x_ = w_.input(0);
     y_ = w_.output(0);
+    name_extents();
     merge();
     level(0);
   }
@@ -90,11 +91,35 @@ class PadNest {
   void mapped(const std::string& word) {
     x_ = w_.input(0);
     y_ = w_.output(0);
+    name_extents();
     merge();
     mapped_level(0, word);
   }
 
  private:
+  // What takes more than a word to say becomes a variable.
+  void name_extents() {
+    for (size_t d = 0; d < axes_.size(); ++d) {
+      PadAxis& a = axes_[d];
+      if (a.whole()) continue;
+      const bool rest = is_long(a.after);  // what the rows before it leave
+      const Dim extent = rest ? named(a.extent(), fmt::format("extent{}", d)) : Dim(0);
+      a.first = named(a.first, fmt::format("first{}", d));
+      a.before = named(a.before, fmt::format("before{}", d));
+      a.count = named(a.count, fmt::format("count{}", d));
+      if (rest) a.after = extent - a.before - a.count;
+    }
+  }
+  bool is_long(const Dim& d) const { return e_.text(d).find(' ') != std::string::npos; }
+  Dim named(const Dim& d, const std::string& name) {
+    if (!is_long(d)) return d;
+    const std::string text = e_.text(d);
+    Dim own(own_.fresh(name, {d.lo(), d.hi()}, ""));
+    e_.define(own);
+    w_.out.line("const std::int64_t {} = {};", e_.text(own), text);
+    return own;
+  }
+
   // Axes without pads behind the last padded one make its rows longer; elsewhere neighbours without pads
   // join.
   void merge() {
@@ -205,6 +230,7 @@ class PadNest {
 
   LayerWriter& w_;
   Extents e_;
+  Symbols own_;
   std::vector<PadAxis> axes_;
   std::vector<PadLevel> levels_;
   std::vector<std::string> index_, rows_;

@@ -67,6 +67,11 @@ const std::vector<Pass>& all_passes() {
        "Turns scattered elements that are whole rows into rows, and lets RoiAlign write them itself.",
        "behind merge_common and remove_identity, which leave the bare scatters; before choose_layout",
        fuse_regions},
+      {"fuse_pads",
+       "Turns Concat of one Value with fills whose extents the data decide into Pad, which takes in the "
+       "Slice "
+       "behind it and other Pads.",
+       "behind remove_identity, which joins views; before fold_pad", fuse_pads},
       {"fold_batchnorm",
        "Folds BatchNormalization and other per-channel factors and offsets into the weights before them; "
        "what "

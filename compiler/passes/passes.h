@@ -23,6 +23,7 @@ bool sink_dequantize(Graph&, const PassOptions&);
 bool lower_einsum(Graph&, const PassOptions&);
 bool lower_composites(Graph&, const PassOptions&);
 bool fuse_regions(Graph&, const PassOptions&);
+bool fuse_pads(Graph&, const PassOptions&);
 bool fold_batchnorm(Graph&, const PassOptions&);
 bool fold_pad(Graph&, const PassOptions&);
 bool fold_crop(Graph&, const PassOptions&);

@@ -1,5 +1,5 @@
 // remove_identity: nodes whose output is their input go; a view of a view and a Transpose of a Transpose
-// become one, parts of a Value that a Concat joins again the Value.
+// become one, parts of a Value that a Concat joins again the Value; empty parts go.
 //
 // "Is its input" needs more than equal types: a Slice backwards, a Pad by +1 and -1 or a Resize with a scale
 // of 1.01 keep the shape too. Extents are compared as Dims, so dynamic shapes count where they are proved.
@@ -137,6 +137,18 @@ bool merge_transposes(Graph& g, Node* n) {
   return true;
 }
 
+// Inputs without elements go. The only one left is the result, as a check may have to prove: under its shape.
+bool drop_empty_parts(Graph& g, Node* n) {
+  if (!is_op(n, "Concat") || !n->has_output(0)) return false;
+  const auto axis =
+      static_cast<size_t>(whole_axis(n->attributes.integer("axis", 0), n->outputs[0]->type.shape.size()));
+  bool changed = false;
+  for (size_t i = n->inputs.size(); i-- > 0 && n->inputs.size() > 1;)
+    if (n->inputs[i]->type.shape[axis].is(0)) g.remove_input(n, i), changed = true;
+  return (changed && n->inputs.size() == 1 && !same_type(*n) && become_reshape(g, n, n->inputs[0])) ||
+         changed;
+}
+
 // Whether result `output` of the Slice or Split is its input's elements from `first` to before first + count
 // along the axis, of all else all.
 bool is_part(const Node& n, size_t output, size_t axis, const Dim& first) {
@@ -194,6 +206,7 @@ bool remove_identity(Graph& g, const PassOptions&) {
     if (!n->has_output(0)) continue;
     changed |= gather_to_squeeze(g, n);
     while (merge_views(g, n) || merge_transposes(g, n)) changed = true;
+    changed |= drop_empty_parts(g, n);
     changed |= merge_parts(g, n);
     Value* x = unchanged(*n);
     if (x) changed |= bypass(g, n->outputs[0], x);
