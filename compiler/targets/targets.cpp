@@ -29,13 +29,26 @@ const std::vector<const Target*>& all_targets() {
 
 namespace {
 #if defined(__x86_64__)
+struct Core {
+  unsigned family = 0, model = 0;
+};
+Core host_core() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0) return {};
+  return {(a >> 8 & 15) + (a >> 20 & 255), (a >> 4 & 15) | (a >> 12 & 0xf0)};
+}
 // Zen 5 with whole 512-bit units: family 1Ah, but for Strix Point (models 2xh) and Krackan Point (6xh), whose
 // units are half as wide.
 bool is_wide_zen5() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!__builtin_cpu_is("amd") || __get_cpuid(1, &a, &b, &c, &d) == 0) return false;
-  const unsigned family = (a >> 8 & 15) + (a >> 20 & 255), model = (a >> 4 & 15) | (a >> 12 & 0xf0);
-  return family == 0x1a && model >> 4 != 2 && model >> 4 != 6;
+  const Core c = host_core();
+  return __builtin_cpu_is("amd") && c.family == 0x1a && c.model >> 4 != 2 && c.model >> 4 != 6;
+}
+// Servers of Cascade Lake, Cooper Lake (model 55h) and Ice Lake (6Ah, 6Ch); the others of Intel's processors
+// with VNNI have one 512-bit unit, or are Sapphire Rapids and later.
+bool is_cascade_lake() {
+  const Core c = host_core();
+  return __builtin_cpu_is("intel") && c.family == 6 &&
+         (c.model == 0x55 || c.model == 0x6a || c.model == 0x6c);
 }
 #endif
 
@@ -43,8 +56,9 @@ bool is_wide_zen5() {
 bool suits_host([[maybe_unused]] const Target& t) {
 #if defined(__x86_64__)
   if (std::string_view(t.name) == "zen5") return is_wide_zen5();
+  if (std::string_view(t.name) == "cascadelake") return is_cascade_lake();
   if (std::string_view(t.name).substr(0, 14) == "sapphirerapids")
-    return __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512bf16");
+    return __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512bf16") && !is_cascade_lake();
 #endif
   return true;
 }
@@ -84,8 +98,8 @@ bool host_can_run(const Target& t) {
 const Target* find_target(const std::string& name) {
   if (name == "host") {
     // aarch64 rows are listed from specific to general; the general one is right on every board.
-    for (const char* best : {"sapphirerapids-amx", "sapphirerapids", "zen5", "avx512vnni", "avx512", "avx2",
-                             "x86-64-v2", "aarch64", "scalar"})
+    for (const char* best : {"sapphirerapids-amx", "sapphirerapids", "cascadelake", "zen5", "avx512vnni",
+                             "avx512", "avx2", "x86-64-v2", "aarch64", "scalar"})
       if (const Target* t = find_target(best); t && host_can_run(*t) && suits_host(*t)) return t;
   }
   for (const Target* t : all_targets())

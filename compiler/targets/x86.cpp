@@ -1,5 +1,5 @@
 // x86-64 in the three levels of its ABI: SSE4.2 (16 registers of 4 floats, no fused multiply-add), AVX2 with
-// FMA (16 of 8) and AVX-512 (32 of 16), the last one with VNNI too, for three kinds of cores, one of them
+// FMA (16 of 8) and AVX-512 (32 of 16), the last one with VNNI too, for four kinds of cores, one of them
 // with AMX as well. Weights stream from memory, inputs are broadcast from memory, so that a tile of V vectors
 // times T pixels needs V*T + V (+1) registers.
 #include "targets/target.h"
@@ -30,6 +30,8 @@ const std::vector<Target>& targets_x86() {
        "-march=x86-64-v4", kRegions, "Skylake-X", 4},
       {"avx512vnni", "x86-64-v4 with VNNI: dot products of bytes", "avx512", 16, 32, false,
        "-march=x86-64-v4 -mavx512vnni", kRegions, "Ice Lake, Zen 4 and later", 4, true},
+      {"cascadelake", "Xeons with VNNI before Sapphire Rapids: two 512-bit units", "avx512", 16, 32, false,
+       "-march=x86-64-v4 -mavx512vnni", kRegions, "Cascade Lake, Ice Lake servers", 4, true},
       {"zen5", "Zen 5: AVX-512 with VNNI, two 512-bit units", "avx512", 16, 32, false,
        "-march=x86-64-v4 -mavx512vnni", kRegions, "Ryzen 9000, EPYC 9005", 4, true},
       {"sapphirerapids-amx", "AVX-512, VNNI and tile matrices of bfloat16 (AMX)", "avx512", 16, 32, false,

@@ -302,8 +302,8 @@ void add_winograd_positions(GeneratedBatch& batch, const Target& t) {
   for (unsigned i = 0; i < std::size(cases); ++i) {
     Node* node = add_conv(s, i == 0 ? n : Dim(1), cases[i], i != 1, i);
     const int64_t most = most_winograd_outputs(*node, 6);
-    node->attributes.set("winograd", most);
-    if (i == 3) node->attributes.set("winograd_tile", most);  // elsewhere the direct kernel's
+    // Elsewhere the direct kernel's, or of smaller tiles in groups.
+    for (const char* of : {"winograd", "winograd_tile"}) node->attributes.set(of, most);
     if (i != 2) add_epilogue(s);
   }
   const auto planned = s.graph().clone();
@@ -355,6 +355,7 @@ void run(const char* name, const BuildOptions& options = {}, bool few = false) {
 
 TEST(Conv, Avx512) { run("avx512", {.flags = "-O2"}); }
 TEST(Conv, SapphireRapids) { run("sapphirerapids", {.flags = "-O2"}, true); }
+TEST(Conv, CascadeLake) { run("cascadelake", {.flags = "-O2"}, true); }
 TEST(Conv, Zen5) { run("zen5", {.flags = "-O2"}, true); }
 TEST(Conv, Avx2) { run("avx2"); }
 TEST(Conv, Sse42) { run("x86-64-v2", {}, true); }
