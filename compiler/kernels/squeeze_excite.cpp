@@ -2,7 +2,7 @@
 // results, and then every element by its channel's factor. Means, squeezed channels and factors are a few KB
 // of scratch; the sample is read twice and may be overwritten. Where a vector holds several pixels, the
 // sample is one line of whole vectors: a pixel at a time its loads would wait for the masked stores of the
-// pixel before.
+// pixel before. Threads share the channels, and wait for each other before the squeezing and behind it.
 #include "ops/squeeze_excite.h"
 
 #include <algorithm>
@@ -60,14 +60,18 @@ class Writer {
       means_of_columns(means, area);
     else
       means_of_lines(means, area);
-    dense("squeeze", kSqueezeWeights, kSqueezeBias, means, squeezed);
-    dense("excite", kExciteWeights, kExciteBias, squeezed, factors);
+    LayerWriter::Turns turns = open_blocks(squeezed_);
+    dense("squeeze", kSqueezeWeights, kSqueezeBias, means, squeezed, turns);
+    w_.close_parts();
+    turns = open_blocks(channels_);
+    dense("excite", kExciteWeights, kExciteBias, squeezed, factors, turns);
     // The channels that don't fill a vector in a loop of their own: their masked stores reach into the next
     // pixel, which would have to wait for them.
     const bool whole = !last_ || channels_ >= w_.target.lanes;
     if (flat_) scale_pixels(factors);
-    if (whole) scale(factors, true);
-    if (!flat_ && last_ && channels_ % w_.target.lanes != 0) scale(factors, false);
+    if (whole) scale(factors, true, turns);
+    if (!flat_ && last_ && channels_ % w_.target.lanes != 0) scale(factors, false, turns);
+    w_.close_parts();
     w_.out.line("}}");
     if (plain) plain->finish();
   }
@@ -80,6 +84,11 @@ class Writer {
     w_.out.line("for (int v = 0; v < kVectors; ++v) {}", line);
   }
   static constexpr int kVectors = 4;  // of sums at a time
+  // Blocks of kVectors vectors of results, as parts where the channels are whole vectors.
+  LayerWriter::Turns open_blocks(int64_t results) {
+    const bool parts = last_ && channels_ % w_.target.lanes == 0;
+    return w_.open_parts(parts ? w_.dim(column_turns(w_, Dim(results), kVectors)) : "1");
+  }
   std::string count() {
     const Dim d = product(spatial_);
     return d.is_static() ? float_literal(static_cast<double>(d.value()))
@@ -88,7 +97,8 @@ class Writer {
 
   // close_columns over the channels, but with the last whole vectors at once: a chain of their own each would
   // wait for its additions.
-  void close_channels(const char* name, bool vectors, bool rest) {
+  void close_channels(const char* name, bool vectors, bool rest, const LayerWriter::Turns& turns) {
+    if (turns.first != "0") return close_columns(w_, Dim(channels_), kVectors, name, turns);
     w_.out.put("};");
     const int64_t lanes = w_.target.lanes, whole = channels_ / lanes, wide = whole / kVectors * kVectors;
     if (vectors && wide > 0)
@@ -102,6 +112,7 @@ class Writer {
   // Sums of 256 rows at a time: a single chain over a whole picture would lose digits.
   void means_of_columns(const std::string& means, const std::string& area) {
     w_.include("sinter/dims.h");
+    const LayerWriter::Turns turns = open_blocks(channels_);
     open_columns(w_, "average");
     w_.out.line("f32v sums[kVectors], part[kVectors];");
     each("sums[v] = zero();");
@@ -115,7 +126,8 @@ class Writer {
     each("sums[v] = add(sums[v], part[v]);");
     w_.out.line("}}");
     each(fmt::format("store_lanes({} + c + v * kLanes, div(sums[v], splat({})), lanes);", means, count()));
-    close_channels("average", true, true);
+    close_channels("average", true, true, turns);
+    w_.close_parts();
   }
 
   // Lane l of a vector belongs to channel l % channels_.
@@ -184,7 +196,8 @@ class Writer {
   }
 
   // to = activation(W from + bias). As many chains of sums as hide how long an addition takes.
-  void dense(const char* name, size_t weights, size_t bias, const std::string& from, const std::string& to) {
+  void dense(const char* name, size_t weights, size_t bias, const std::string& from, const std::string& to,
+             const LayerWriter::Turns& turns) {
     const Tensor& w = *n_.inputs[weights]->data;
     const int64_t count = w.dim(0), depth = w.dim(1), width = padded(count);
     std::vector<float> start(static_cast<size_t>(width));
@@ -229,16 +242,24 @@ class Writer {
     w_.out.line("}}");
     w_.out.put("};");
     const int64_t lanes = w_.target.lanes, wide = width / (kVectors * lanes) * kVectors * lanes;
+    const int64_t block = kVectors * lanes;
+    const bool parts = turns.first != "0";
+    const std::string first = parts ? fmt::format("{} * {}", turns.first, block) : "0",
+                      end = parts ? fmt::format("sinter::min_of({} * {}, std::int64_t{{{}}})", turns.end,
+                                                block, wide)
+                                  : std::to_string(wide);
     if (wide > 0)
-      w_.out.line("for (std::int64_t c = 0; c < {0}; c += {1} * kLanes) {2}(Int<{1}>(), {3} + c * {4}, c);",
-                  wide, kVectors, name, p, depth);
+      w_.out.line("for (std::int64_t c = {5}; c < {0}; c += {1} * kLanes) {2}(Int<{1}>(), {3} + c * {4}, c);",
+                  end, kVectors, name, p, depth, first);
     if (wide < width)
-      w_.out.line("{}(Int<{}>(), {} + {}, {});", name, (width - wide) / lanes, p, wide * depth, wide);
+      w_.out.line("{}{}(Int<{}>(), {} + {}, {});",
+                  parts ? fmt::format("if ({} * {} > {}) ", turns.end, block, wide) : "", name,
+                  (width - wide) / lanes, p, wide * depth, wide);
   }
 
   // The innermost axis in vectors, the others around it; neighbours of the picture as one where the epilogue
   // lets them.
-  void scale(const std::string& factors, bool whole) {
+  void scale(const std::string& factors, bool whole, const LayerWriter::Turns& turns) {
     const size_t rank = spatial_.size() + 2, first = last_ ? 1 : 2, end = first + spatial_.size();
     const bool merged = !epilogue_ || epilogue_->empty() || epilogue_->can_merge(first, end - 1);
     Shape axes = merged ? Shape{product(spatial_)} : spatial_;
@@ -270,7 +291,7 @@ class Writer {
                 epilogue_ ? epilogue_->vector("r", index, "lanes", w_.out) : "r");
     w_.out.line("}}");
     if (last_)
-      close_channels("scale", whole, !whole);
+      close_channels("scale", whole, !whole, turns);
     else
       close_columns(w_, axes.back(), kVectors, "scale");
     for (size_t a = 0; a + 1 < axes.size(); ++a) w_.out.line("}}");

@@ -132,6 +132,15 @@ void run(const char* name, int threads, BuildOptions options = {}) {
     add_conv(s, Dim(pictures), 24, 32, 48, 3)->attributes.set("winograd", int64_t{4});
     add_conv(s, Dim(pictures), 14, 64, 64, 3)->attributes.set("winograd", int64_t{4});
   }
+  for (const int64_t channels : {96, 240, 576})  // blocks of channels, the last one smaller
+    s.add("squeeze_excite",
+          {floats({n, Dim(12), Dim(11), Dim(channels)}),
+           constant(random_constant(DType::kF32, {channels / 4, channels})), absent(),
+           constant(random_constant(DType::kF32, {channels, channels / 4})),
+           constant(random_constant(DType::kF32, {channels}))},
+          {{"channels_last", int64_t{1}},
+           {"squeeze", std::string("relu acc")},
+           {"excite", std::string("sigmoid acc")}});
   s.add("MaxPool", {floats({Dim(1), Dim(40), Dim(40), Dim(64)})},
         {{"channels_last", int64_t{1}}, {"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}});
   const Arg weights = constant(random_constant(DType::kF32, {160, 200}));
