@@ -81,22 +81,22 @@ class PadNest {
 
   void constant(const std::string& value) {
     value_ = value;
-    x_ = w_.input(0);
-    y_ = w_.output(0);
-    name_extents();
-    merge();
+    begin();
     level(0);
   }
 
   void mapped(const std::string& word) {
-    x_ = w_.input(0);
-    y_ = w_.output(0);
-    name_extents();
-    merge();
+    begin();
     mapped_level(0, word);
   }
 
  private:
+  void begin() {
+    x_ = w_.input(0);
+    y_ = w_.output(0);
+    name_extents();
+    merge();
+  }
   // What takes more than a word to say becomes a variable.
   void name_extents() {
     for (size_t d = 0; d < axes_.size(); ++d) {

@@ -241,8 +241,7 @@ class Writer {
     w_.out.line("store({} + c + v * kLanes, {});", to, result);
     w_.out.line("}}");
     w_.out.put("};");
-    const int64_t lanes = w_.target.lanes, wide = width / (kVectors * lanes) * kVectors * lanes;
-    const int64_t block = kVectors * lanes;
+    const int64_t lanes = w_.target.lanes, block = kVectors * lanes, wide = width / block * block;
     const bool parts = turns.first != "0";
     const std::string first = parts ? fmt::format("{} * {}", turns.first, block) : "0",
                       end = parts ? fmt::format("sinter::min_of({} * {}, std::int64_t{{{}}})", turns.end,

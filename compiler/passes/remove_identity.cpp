@@ -145,8 +145,8 @@ bool drop_empty_parts(Graph& g, Node* n) {
   bool changed = false;
   for (size_t i = n->inputs.size(); i-- > 0 && n->inputs.size() > 1;)
     if (n->inputs[i]->type.shape[axis].is(0)) g.remove_input(n, i), changed = true;
-  return (changed && n->inputs.size() == 1 && !same_type(*n) && become_reshape(g, n, n->inputs[0])) ||
-         changed;
+  if (changed && n->inputs.size() == 1 && !same_type(*n)) become_reshape(g, n, n->inputs[0]);
+  return changed;
 }
 
 // Whether result `output` of the Slice or Split is its input's elements from `first` to before first + count

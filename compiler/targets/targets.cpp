@@ -58,7 +58,7 @@ bool suits_host([[maybe_unused]] const Target& t) {
   if (std::string_view(t.name) == "zen5") return is_wide_zen5();
   if (std::string_view(t.name) == "cascadelake") return is_cascade_lake();
   if (std::string_view(t.name).substr(0, 14) == "sapphirerapids")
-    return __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512bf16") && !is_cascade_lake();
+    return __builtin_cpu_is("intel") && __builtin_cpu_supports("avx512bf16");
 #endif
   return true;
 }
@@ -97,8 +97,9 @@ bool host_can_run(const Target& t) {
 
 const Target* find_target(const std::string& name) {
   if (name == "host") {
-    // aarch64 rows are listed from specific to general; the general one is right on every board.
-    for (const char* best : {"sapphirerapids-amx", "sapphirerapids", "cascadelake", "zen5", "avx512vnni",
+    // aarch64 rows are listed from specific to general; the general one is right on every board. Cooper Lake
+    // has Sapphire Rapids' bfloat16: its own row comes first.
+    for (const char* best : {"sapphirerapids-amx", "cascadelake", "sapphirerapids", "zen5", "avx512vnni",
                              "avx512", "avx2", "x86-64-v2", "aarch64", "scalar"})
       if (const Target* t = find_target(best); t && host_can_run(*t) && suits_host(*t)) return t;
   }
