@@ -21,10 +21,17 @@ const char* const kPaste =
     "  s4 = Concat<axis = 0>(six, right)  f4 = ConstantOfShape(s4)"
     "  e = Concat<axis = -1>(f3, d, f4)  y = Slice(e, none, seven, one) }";
 
+// A model before a pass and behind it.
+struct Passed {
+  std::unique_ptr<Graph> before, after;
+  Passed(const std::string& model, const char* pass)
+      : before(graph_of(std::string(kHead) + model)), after(before->clone()) {
+    run_only(*after, {pass});
+  }
+};
+
 TEST(FusePads, APasteIsOnePad) {
-  const auto before = graph_of(std::string(kHead) + kPaste);
-  auto after = before->clone();
-  run_only(*after, {"fuse_pads"});
+  const auto [before, after] = Passed(kPaste, "fuse_pads");
   EXPECT_EQ(count_op(*after, "Pad"), 1u);
   for (const char* op : {"Slice", "ConstantOfShape"}) EXPECT_EQ(count_op(*after, op), 0u) << op;
   for (uint32_t round = 0; round < 8; ++round) {
@@ -41,8 +48,7 @@ TEST(FusePads, APasteIsOnePad) {
 // Behind x only, of another number; in front only; not from the first element; fills that differ; known
 // extents.
 TEST(FusePads, OneSideAndWhatStays) {
-  const auto before = graph_of(
-      std::string(kHead) +
+  const auto [before, after] = Passed(
       "(float[5,3] x, int64[1] p, float[N,3] z) => (float[A,3] a, float[B,3] b, float[C,3] c, float[D,3] d, "
       "float[E,3] e) {"
       "  three = Constant<value = int64[1] {3}>()  s = Concat<axis = 0>(p, three)"
@@ -51,9 +57,8 @@ TEST(FusePads, OneSideAndWhatStays) {
       "  a = Concat<axis = 0>(x, f)  b = Concat<axis = 0>(g, x)"
       "  k = Concat<axis = 0>(g, x)  c = Slice(k, one, three, none)"
       "  d = Concat<axis = 0>(g, x, f)"
-      "  u = Constant<value = int64[2] {2, 3}>()  h = ConstantOfShape(u)  e = Concat<axis = 0>(h, z) }");
-  auto after = before->clone();
-  run_only(*after, {"fuse_pads"});
+      "  u = Constant<value = int64[2] {2, 3}>()  h = ConstantOfShape(u)  e = Concat<axis = 0>(h, z) }",
+      "fuse_pads");
   EXPECT_EQ(count_op(*after, "Pad"), 3u);
   EXPECT_EQ(count_op(*after, "Slice"), 1u);
   expect_same_values(*before, *after, 0, {1, 4});
@@ -61,29 +66,26 @@ TEST(FusePads, OneSideAndWhatStays) {
 
 // The model's own Pad, which counts its axes from the end and crops in front.
 TEST(FusePads, PadsOfTheModel) {
-  const auto before = graph_of(
-      std::string(kHead) +
+  const auto [before, after] = Passed(
       "(float[5,3] x, int64[1] p) => (float[A,3] y, float[B,3] z) {"
       "  none = Constant<value = int64[1] {0}>()  one = Constant<value = int64[1] {1}>()"
       "  three = Constant<value = int64[1] {3}>()  six = Constant<value = int64[1] {6}>()"
       "  last = Constant<value = int64[1] {-2}>()  less = Neg(p)  value = Constant<value = float {0}>()"
       "  q = Concat<axis = 0>(less, six)  a = Pad(x, q, value, last)  y = Slice(a, none, six, none)"
       "  r = Concat<axis = 0>(p, one)  b = Pad(x, r, , last)"
-      "  s = Concat<axis = 0>(p, three)  g = ConstantOfShape(s)  z = Concat<axis = 0>(g, b) }");
-  auto after = before->clone();
-  run_only(*after, {"fuse_pads"});
+      "  s = Concat<axis = 0>(p, three)  g = ConstantOfShape(s)  z = Concat<axis = 0>(g, b) }",
+      "fuse_pads");
   EXPECT_EQ(count_op(*after, "Pad"), 3u) << "two of one axis don't join";
   EXPECT_EQ(count_op(*after, "Slice"), 0u);
   expect_same_values(*before, *after, 0, {1});
 }
 
 TEST(RemoveIdentity, EmptyPartsOfAConcat) {
-  const auto before = graph_of(std::string(kHead) +
-                               "(float[2,N] x, float[0,4] w_e) => (float[2,4] y, float[4,N] z) {"
-                               "  y = Concat<axis = 0>(w_e, x)"
-                               "  z = Concat<axis = 0>(x, w_e, x) }");
-  auto after = before->clone();
-  run_only(*after, {"remove_identity"});
+  const auto [before, after] = Passed(
+      "(float[2,N] x, float[0,4] w_e) => (float[2,4] y, float[4,N] z) {"
+      "  y = Concat<axis = 0>(w_e, x)"
+      "  z = Concat<axis = 0>(x, w_e, x) }",
+      "remove_identity");
   EXPECT_EQ(count_op(*after, "Concat"), 1u);
   EXPECT_EQ(count_op(*after, "Reshape"), 1u) << "a check has to prove its shape";
   expect_same_values(*before, *after, 0, {4});
