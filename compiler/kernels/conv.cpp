@@ -183,7 +183,11 @@ class Writer {
     PaddedRows padded_rows(w_, rows_, g_);
     if (!flat_ && padded_rows.wanted()) padded_rows_ = &padded_rows;
     interior_ = padded_rows_ ? rows_.out_width() : rows_.interior_end() - rows_.interior_begin();
-    panels_ = panels_of(w_.target, g_.group_out, interior_.is_static() ? interior_.value() : 64);
+    taps_ = n_.inputs[1]->data->size() / (g_.out_channels * g_.group_in);
+    k_count_ = taps_ * g_.group_in;
+    const Dim rows = rows_.outermost();
+    panels_ = panels_of(w_.target, g_.group_out, interior_.is_static() ? interior_.value() : 64,
+                        {k_count_, rows.is_static() ? rows.value() : 64});
     tile_pixels_ = w_.target.tile(panels_.vectors);
     store_weights();
     y_ = w_.output(0);
@@ -223,8 +227,6 @@ class Writer {
   }
 
   void store_weights() {
-    taps_ = n_.inputs[1]->data->size() / (g_.out_channels * g_.group_in);
-    k_count_ = taps_ * g_.group_in;
     padded_ = (panels_.full * panels_.vectors + panels_.rest) * w_.target.lanes;
     weights_.emplace(w_, panels_, k_count_);
     pack_weights(n_, g_, *weights_);

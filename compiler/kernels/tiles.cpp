@@ -21,40 +21,47 @@ double tile_cost(const Machine& m, double vectors, double pixels) {
 }  // namespace
 
 namespace {
-// Cycles of one value of k where panels have `v` vectors, the last one what is left.
-double cost_of(const Target& t, const Machine& machine, int64_t vectors, int64_t pixels, int v) {
+// Cycles of one value of k, times those multiply-adds that one cycle takes, where panels have `v` vectors, the
+// last one what is left. Weights that don't stay in the second level come again for each tile.
+double cost_of(const Target& t, const Machine& machine, int64_t vectors, int64_t pixels, int v,
+               const PanelReads& reads) {
   const int64_t rows = std::max<int64_t>(pixels, 1), tile = std::min<int64_t>(t.tile(v), rows);
   const int64_t count = (rows + tile - 1) / tile;
   const auto tiles = static_cast<double>(count);
+  const double bytes = 4.0 * t.lanes;  // of a vector
+  const bool stays = v * bytes * static_cast<double>(reads.k) <= 0.7 * static_cast<double>(machine.l2);
+  const bool again = !stays && count * reads.rows > 1;
   double cost = 0;
   for (int64_t done = 0; done < vectors; done += v) {
     const double w = static_cast<double>(std::min<int64_t>(v, vectors - done));
-    cost += tiles * tile_cost(machine, w, static_cast<double>(pixels) / tiles);
+    const double sums = tile_cost(machine, w, static_cast<double>(pixels) / tiles) / machine.fma;
+    cost += tiles * machine.fma * (again ? beside_stream(sums, w * bytes / machine.again_bytes) : sums);
   }
   return cost;
 }
 
 // The widest panels waste the fewest loads; but few pixels a row leave a wide machine's registers empty, and
 // a count that does not divide leaves a narrow last panel.
-std::pair<int, double> best_panels(const Target& t, int64_t channels, int64_t pixels) {
+std::pair<int, double> best_panels(const Target& t, int64_t channels, int64_t pixels,
+                                   const PanelReads& reads) {
   const int64_t vectors = (channels + t.lanes - 1) / t.lanes;
   const Machine machine = machine_of(t);
   std::pair<int, double> best{1, 1e30};
   for (int v = 1; v <= t.max_vectors && v <= vectors; ++v)
-    if (const double cost = cost_of(t, machine, vectors, pixels, v); cost < best.second * 0.999)
+    if (const double cost = cost_of(t, machine, vectors, pixels, v, reads); cost < best.second * 0.999)
       best = {v, cost};
   return best;
 }
 }  // namespace
 
-double panels_cost(const Target& t, int64_t channels, int64_t pixels) {
-  return best_panels(t, channels, pixels).second;
+double panels_cost(const Target& t, int64_t channels, int64_t pixels, const PanelReads& reads) {
+  return best_panels(t, channels, pixels, reads).second;
 }
 
 double plain_cycles(const RowProduct& p, const Target& t, bool near) {
   const Machine m = machine_of(t);
   const auto k = static_cast<double>(p.k), n = static_cast<double>(p.n);
-  return beside_stream(k * panels_cost(t, p.n, p.rows) / m.fma, stream_cycles(m, 4 * k * n, 1, near));
+  return beside_stream(k * panels_cost(t, p.n, p.rows, {p.k}) / m.fma, stream_cycles(m, 4 * k * n, 1, near));
 }
 
 Panels cut_panels(int64_t channels, int vectors, int lanes) {
@@ -69,8 +76,8 @@ Panels cut_panels(int64_t channels, int vectors, int lanes) {
   return p;
 }
 
-Panels panels_of(const Target& t, int64_t channels, int64_t pixels) {
-  return cut_panels(channels, best_panels(t, channels, pixels).first, t.lanes);
+Panels panels_of(const Target& t, int64_t channels, int64_t pixels, const PanelReads& reads) {
+  return cut_panels(channels, best_panels(t, channels, pixels, reads).first, t.lanes);
 }
 
 namespace {

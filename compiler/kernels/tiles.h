@@ -23,11 +23,16 @@ struct Panels {
   int rest = 0;
   int tail = 0;
 };
-Panels panels_of(const Target&, int64_t channels, int64_t pixels);
+// How a panel's weights are read: `k` values of k each (0: too few to matter), for every tile of `rows` rows of
+// pixels.
+struct PanelReads {
+  int64_t k = 0, rows = 1;
+};
+Panels panels_of(const Target&, int64_t channels, int64_t pixels, const PanelReads& = {});
 // Panels of at most `vectors` vectors.
 Panels cut_panels(int64_t channels, int vectors, int lanes);
 // Vector multiply-adds, and what else takes their time, of one input channel with those panels.
-double panels_cost(const Target&, int64_t channels, int64_t pixels);
+double panels_cost(const Target&, int64_t channels, int64_t pixels, const PanelReads& = {});
 // Cycles of the product by register tiles, its weights with them; near: from the third level.
 double plain_cycles(const RowProduct&, const Target&, bool near = false);
 

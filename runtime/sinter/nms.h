@@ -2,7 +2,7 @@
 //
 // For each batch and class the boxes above the score threshold are taken best score first (of equal scores
 // the lower index); one is kept unless it overlaps one kept before. The edges of those kept lie together,
-// sixteen at a time, so that a box is compared with several at once. Classes know nothing of one another:
+// so that a box is compared with several at once. Classes know nothing of one another:
 // several threads may take some each (non_max_suppression_apart).
 #pragma once
 #include <cmath>
@@ -55,46 +55,49 @@ constexpr int kWidest = 32;
 constexpr int kWidest = 16;
 #endif
 
-// The edges of boxes kept, in groups of sixteen: all their y0, x0, y1, x1 and areas. A box of no area, such
-// as those that fill up a group, overlaps nothing.
+// The edges of boxes kept, in blocks of 64: all their y0, x0, y1, x1 and areas. A box of no area, such as
+// those that fill up a block, overlaps nothing.
 template <int kBytes>
 class Kept {
  public:
-  // `memory`: elements(most) floats.
-  explicit Kept(float* memory) : groups_(memory) {}
+  // `memory`: elements(most) floats, the same for every width: it is planned on another machine.
+  explicit Kept(float* memory) : blocks_(memory) {}
 
   static constexpr std::int64_t elements(std::int64_t most) {
-    return (most + kGroup - 1) / kGroup * kFields * kGroup;
+    constexpr std::int64_t widest = 64;
+    static_assert(widest % kBlock == 0, "blocks end where the widest do");
+    return (most + widest - 1) / widest * kFields * widest;
   }
 
   void add(const Edges& e) {
-    float* group = groups_ + size_ / kGroup * kFields * kGroup;
-    const std::int64_t at = size_ % kGroup;
-    if (at == 0) std::memset(group, 0, kFields * kGroup * sizeof(float));
+    float* block = blocks_ + size_ / kBlock * kFields * kBlock;
+    const std::int64_t at = size_ % kBlock;
+    if (at == 0) std::memset(block, 0, kFields * kBlock * sizeof(float));
     const float fields[kFields] = {e.y0, e.x0, e.y1, e.x1, e.area};
-    for (int f = 0; f < kFields; ++f) group[f * kGroup + at] = fields[f];
+    for (int f = 0; f < kFields; ++f) block[f * kBlock + at] = fields[f];
     ++size_;
   }
 
   // Whether the intersection of a box with one of these is more than `most` of their union. The quotient
-  // counts, as ONNX has it; where a product a little below says no to a whole group, so would the quotients.
+  // counts, as ONNX has it; where a product a little below says no to a whole block, so would the quotients.
   bool overlap(const Edges& e, float most) const {
     if (!(e.area > 0.0f)) return false;
     const floats zero = {};
     const Spread box = {zero + e.y0, zero + e.x0, zero + e.y1, zero + e.x1, zero + e.area};
     const floats below = zero + (most > 0.0f ? 0.9999f * most : -INFINITY);
-    for (std::int64_t first = 0; first < size_; first += kGroup) {
-      const float* group = groups_ + first * kFields;
+    for (std::int64_t first = 0; first < size_; first += kBlock) {
+      const float* block = blocks_ + first * kFields;
+      const std::int64_t left = size_ - first, end = left < kBlock ? left : kBlock;
       integers near = {};
-      for (int i = 0; i < kGroup; i += kLanes) {
-        const Shared s = shared(box, group + i);
+      for (std::int64_t i = 0; i < end; i += kLanes) {
+        const Shared s = shared(box, block + i);
         near |= s.meet & (s.common >= below * s.whole);
       }
       if (!any(near)) continue;
       integers found = {};
-      for (int i = 0; i < kGroup; i += kLanes) {
-        const Shared s = shared(box, group + i);
-        found |= s.meet & (load(group + i + 4 * kGroup) > zero) & (s.whole > zero) &
+      for (std::int64_t i = 0; i < end; i += kLanes) {
+        const Shared s = shared(box, block + i);
+        found |= s.meet & (load(block + i + 4 * kBlock) > zero) & (s.whole > zero) &
                  (s.common / s.whole > zero + most);
       }
       if (any(found)) return true;
@@ -105,7 +108,7 @@ class Kept {
  private:
   typedef float floats __attribute__((vector_size(kBytes)));
   typedef std::int32_t integers __attribute__((vector_size(kBytes)));
-  static constexpr int kGroup = 16, kFields = 5, kLanes = kBytes / 4;
+  static constexpr int kLanes = kBytes / 4, kBlock = 4 * kLanes, kFields = 5;
 
   static floats load(const float* p) {
     floats v;
@@ -113,34 +116,35 @@ class Kept {
     return v;
   }
   static bool any(const integers& v) {
-    std::int64_t words[kBytes / 8], all = 0;
-    std::memcpy(words, &v, sizeof v);
-    for (const std::int64_t w : words) all |= w;
-    return all != 0;
+    integers4 all = {};
+    for (int i = 0; i < kBytes; i += 16) all |= load4<integers4>(reinterpret_cast<const char*>(&v) + i);
+    std::int64_t words[2];
+    std::memcpy(words, &all, sizeof words);
+    return (words[0] | words[1]) != 0;
   }
 
   // A box in every lane.
   struct Spread {
     floats y0, x0, y1, x1, area;
   };
-  // What it shares with some of a group: whether they meet, and the areas of intersection and union.
+  // What it shares with some of a block: whether they meet, and the areas of intersection and union.
   struct Shared {
     integers meet;
     floats common, whole;
   };
-  static Shared shared(const Spread& a, const float* group) {
-    const floats low_y = load(group), low_x = load(group + kGroup), high_y = load(group + 2 * kGroup),
-                 high_x = load(group + 3 * kGroup);
+  static Shared shared(const Spread& a, const float* block) {
+    const floats low_y = load(block), low_x = load(block + kBlock), high_y = load(block + 2 * kBlock),
+                 high_x = load(block + 3 * kBlock);
     const floats y0 = a.y0 > low_y ? a.y0 : low_y, y1 = a.y1 < high_y ? a.y1 : high_y;
     const floats x0 = a.x0 > low_x ? a.x0 : low_x, x1 = a.x1 < high_x ? a.x1 : high_x;
     Shared s;
     s.meet = (y1 > y0) & (x1 > x0);
     s.common = (y1 - y0) * (x1 - x0);
-    s.whole = a.area + load(group + 4 * kGroup) - s.common;
+    s.whole = a.area + load(block + 4 * kBlock) - s.common;
     return s;
   }
 
-  float* groups_;
+  float* blocks_;
   std::int64_t size_ = 0;
 };
 

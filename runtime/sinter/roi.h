@@ -83,17 +83,28 @@ inline Samples<S> samples(S start, S bin, std::int64_t ratio, std::int64_t exten
   return s;
 }
 
-// The channels that are summed at a time.
-inline constexpr std::int64_t kChannels = 64;
-
-// One bin: sum or greatest of its samples for `channels` channels from `x` on, in `sums`.
+// One bin, of all channels: the sum or the greatest of its samples, divided by `divisor`. Channels of the
+// image are `plane` elements apart, those of the bin `step`; so many at a time are summed.
 struct SumBin {
   template <class T, class S>
-  void operator()(const T* x, const RoiGeometry& g, std::int64_t channels, const Samples<S>& rows,
-                  const Samples<S>& columns, bool greatest, S* sums) const {
+  void operator()(const T* image, const RoiGeometry& g, const Samples<S>& rows, const Samples<S>& columns,
+                  bool greatest, S divisor, T* to) const {
+    constexpr std::int64_t kAtOnce = 64;
     const std::int64_t plane = g.channels_last ? 1 : g.height * g.width,
-                       pixel = g.channels_last ? g.channels : 1;
-    for (std::int64_t c = 0; c < channels; ++c) sums[c] = S{0};
+                       step = g.channels_last ? 1 : g.rows * g.columns;
+    for (std::int64_t c = 0; c < g.channels; c += kAtOnce) {
+      S sums[kAtOnce] = {};
+      const std::int64_t n = g.channels - c < kAtOnce ? g.channels - c : kAtOnce;
+      sum(image + c * plane, g, n, plane, rows, columns, greatest, sums);
+      for (std::int64_t k = 0; k < n; ++k) to[(c + k) * step] = cast_to<T>(sums[k] / divisor);
+    }
+  }
+
+ private:
+  template <class T, class S>
+  static void sum(const T* x, const RoiGeometry& g, std::int64_t channels, std::int64_t plane,
+                  const Samples<S>& rows, const Samples<S>& columns, bool greatest, S* sums) {
+    const std::int64_t pixel = g.channels_last ? g.channels : 1;
     bool first = true;
     for (std::int64_t i = rows.first; i < rows.last; ++i) {
       const Tap<S> v = tap(rows.at(i), g.height);
@@ -139,12 +150,12 @@ inline bool images_exist(const std::int64_t* images, std::int64_t count, std::in
 // that each is of give y [count][channels][rows][columns]. Each bin is the mean (or, `greatest`, the greatest
 // weighted pixel) of ratio * ratio bilinear samples; ratio 0: as many as the bin has pixels. `half_pixel`:
 // coordinates are of pixel corners, not centres. With channels last, y is [count][rows][columns][channels].
-// `sum`: what a bin is summed with; see roi_lanes.h for another. Computes rows of bins [first, end) of the
+// `bin_of`: what computes a bin; see roi_lanes.h for another. Computes rows of bins [first, end) of the
 // count * g.rows that there are; what region r gives is number place(r) of y. All images exist.
 template <class T, class R, class Bin = roi_detail::SumBin, class Place = roi_detail::OwnPlace>
 inline void roi_align_rows(const T* x, const RoiGeometry& g, const R* regions, const std::int64_t* images,
                            std::int64_t first, std::int64_t end, std::int64_t ratio, bool half_pixel,
-                           bool greatest, T* y, const Bin& sum = {}, const Place& place = {}) {
+                           bool greatest, T* y, const Bin& bin_of = {}, const Place& place = {}) {
   using S = roi_detail::Sum<T>;
   const std::int64_t bins = g.rows * g.columns;
   const S shift = half_pixel ? S{0.5f} : S{0}, scale = static_cast<S>(g.scale);
@@ -167,16 +178,8 @@ inline void roi_align_rows(const T* x, const RoiGeometry& g, const R* regions, c
       const S left = corner[0] + static_cast<S>(column) * bin_x;
       const auto columns = roi_detail::samples(left, bin_x, ratio, g.width);
       const S all = static_cast<S>(rows.count) * static_cast<S>(columns.count);
-      for (std::int64_t c = 0; c < g.channels; c += roi_detail::kChannels) {
-        S sums[roi_detail::kChannels];
-        const std::int64_t n =
-            g.channels - c < roi_detail::kChannels ? g.channels - c : roi_detail::kChannels;
-        sum(image + (g.channels_last ? c : c * g.height * g.width), g, n, rows, columns, greatest, sums);
-        T* to = of_region + (g.channels_last ? bin * g.channels + c : c * bins + bin);
-        const std::int64_t step = g.channels_last ? 1 : bins;
-        for (std::int64_t k = 0; k < n; ++k)
-          to[k * step] = cast_to<T>(greatest || !(all > S{1}) ? sums[k] : sums[k] / all);
-      }
+      bin_of(image, g, rows, columns, greatest, greatest || !(all > S{1}) ? S{1} : all,
+             of_region + bin * (g.channels_last ? g.channels : 1));
     }
   }
 }

@@ -11,52 +11,85 @@
 
 namespace sinter::SINTER_ISA {
 
-// What roi_align() sums a bin of floats with, for channels last and the mean. Taps are listed first (four for
-// each sample, so many at a time), so that the sums of a vector of channels stay in a register.
+// What roi_align_rows() computes a bin of floats with, for channels last and the mean. Taps are listed first
+// (four for each sample, so many at a time), so that the sums of some vectors of channels stay in registers.
 struct RoiLanes {
-  void operator()(const float* x, const RoiGeometry& g, std::int64_t channels,
-                  const roi_detail::Samples<float>& rows, const roi_detail::Samples<float>& columns, bool,
-                  float* sums) const {
+  using Samples = roi_detail::Samples<float>;
+  using Tap = roi_detail::Tap<float>;
+
+  void operator()(const float* image, const RoiGeometry& g, const Samples& rows, const Samples& columns, bool,
+                  float divisor, float* to) const {
     Taps taps;
-    for (std::int64_t c = 0; c < channels; ++c) sums[c] = 0.0f;
-    for (std::int64_t i = rows.first; i < rows.last; ++i) {
-      const roi_detail::Tap<float> v = roi_detail::tap(rows.at(i), g.height);
-      if (!v.inside) continue;
-      for (std::int64_t j = columns.first; j < columns.last; ++j) {
-        const roi_detail::Tap<float> h = roi_detail::tap(columns.at(j), g.width);
-        if (!h.inside) continue;
-        const float *low = x + v.low * g.width * g.channels, *high = x + v.high * g.width * g.channels;
-        taps.add(low + h.low * g.channels, (1.0f - v.weight) * (1.0f - h.weight));
-        taps.add(low + h.high * g.channels, (1.0f - v.weight) * h.weight);
-        taps.add(high + h.low * g.channels, v.weight * (1.0f - h.weight));
-        taps.add(high + h.high * g.channels, v.weight * h.weight);
-        if (taps.count == Taps::kMost) taps.sum(channels, sums);
+    for (std::int64_t some = columns.first; some < columns.last; some += kColumns) {
+      const std::int64_t end = columns.last - some < kColumns ? columns.last : some + kColumns;
+      Tap along[kColumns];
+      std::int64_t inside = 0;
+      for (std::int64_t j = some; j < end; ++j) {
+        along[inside] = roi_detail::tap(columns.at(j), g.width);
+        inside += along[inside].inside;
+      }
+      for (std::int64_t i = rows.first; i < rows.last; ++i) {
+        const Tap v = roi_detail::tap(rows.at(i), g.height);
+        if (!v.inside) continue;
+        const float *low = image + v.low * g.width * g.channels,
+                    *high = image + v.high * g.width * g.channels;
+        for (std::int64_t j = 0; j < inside; ++j) {
+          if (taps.count == Taps::kMost) taps.sum(g.channels, 1.0f, to);
+          taps.add(low, high, g.channels, v.weight, along[j]);
+        }
       }
     }
-    taps.sum(channels, sums);
+    taps.sum(g.channels, divisor, to);
   }
 
  private:
+  static constexpr std::int64_t kColumns = 16;
+
   struct Taps {
     static constexpr int kMost = 64;
     const float* from[kMost];
     float weight[kMost];
     int count = 0;
-    void add(const float* pixel, float w) {
-      from[count] = pixel;
-      weight[count++] = w;
-    }
-    // Adds what is listed to the sums and forgets it.
-    void sum(std::int64_t channels, float* sums) {
-      std::int64_t c = 0;
-      for (; c + kLanes <= channels; c += kLanes) {
-        f32v s = load(sums + c);
-        for (int k = 0; k < count; ++k) s = fma(load(from[k] + c), splat(weight[k]), s);
-        store(sums + c, s);
+    bool first = true;  // nothing is in the bin yet
+
+    // A sample between the rows of pixels `low` and `high`.
+    void add(const float* low, const float* high, std::int64_t channels, float down, const Tap& h) {
+      const float* pixels[4] = {low + h.low * channels, low + h.high * channels, high + h.low * channels,
+                                high + h.high * channels};
+      const float weights[4] = {(1.0f - down) * (1.0f - h.weight), (1.0f - down) * h.weight,
+                                down * (1.0f - h.weight), down * h.weight};
+      for (int k = 0; k < 4; ++k) {
+        from[count] = pixels[k];
+        weight[count++] = weights[k];
       }
-      for (; c < channels; ++c)
-        for (int k = 0; k < count; ++k) sums[c] += from[k][c] * weight[k];
+    }
+
+    // Adds what is listed to the bin, divides it and forgets the list.
+    void sum(std::int64_t channels, float divisor, float* to) {
+      std::int64_t c = 0;
+      for (; c + 4 * kLanes <= channels; c += 4 * kLanes) vectors<4>(c, divisor, to);
+      for (; c + kLanes <= channels; c += kLanes) vectors<1>(c, divisor, to);
+      for (; c < channels; ++c) {
+        float s = first ? 0.0f : to[c];
+        for (int k = 0; k < count; ++k) s += from[k][c] * weight[k];
+        to[c] = s / divisor;
+      }
       count = 0;
+      first = false;
+    }
+    template <int kVectors>
+    void vectors(std::int64_t c, float divisor, float* to) {
+      f32v s[kVectors];
+      SINTER_UNROLL
+      for (int o = 0; o < kVectors; ++o) s[o] = first ? zero() : load(to + c + o * kLanes);
+      for (int k = 0; k < count; ++k) {
+        const f32v w = splat(weight[k]);
+        SINTER_UNROLL
+        for (int o = 0; o < kVectors; ++o) s[o] = fma(load(from[k] + c + o * kLanes), w, s[o]);
+      }
+      const f32v all = splat(divisor);
+      SINTER_UNROLL
+      for (int o = 0; o < kVectors; ++o) store(to + c + o * kLanes, div(s[o], all));
     }
   };
 };
