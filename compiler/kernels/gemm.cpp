@@ -88,7 +88,7 @@ class Writer {
                            p_.n.text(), epilogue_.summary()));
     const int lanes = w_.target.lanes;
     const int64_t columns = p_.n.hi();
-    panels_ = panels_of(w_.target, columns, rows_.is_static() ? rows_.value() : 32, 
+    panels_ = panels_of(w_.target, columns, rows_.is_static() ? rows_.value() : 32,
                         {p_.k.is_static() ? p_.k.value() : 0});
     a_ = w_.input(0);
     if (p_.packed) {

@@ -21,8 +21,8 @@ double tile_cost(const Machine& m, double vectors, double pixels) {
 }  // namespace
 
 namespace {
-// Cycles of one value of k, times those multiply-adds that one cycle takes, where panels have `v` vectors, the
-// last one what is left. Weights that don't stay in the second level come again for each tile.
+// Cycles of one value of k, times those multiply-adds that one cycle takes, where panels have `v` vectors,
+// the last one what is left. Weights that don't stay in the second level come again for each tile.
 double cost_of(const Target& t, const Machine& machine, int64_t vectors, int64_t pixels, int v,
                const PanelReads& reads) {
   const int64_t rows = std::max<int64_t>(pixels, 1), tile = std::min<int64_t>(t.tile(v), rows);

@@ -23,8 +23,8 @@ struct Panels {
   int rest = 0;
   int tail = 0;
 };
-// How a panel's weights are read: `k` values of k each (0: too few to matter), for every tile of `rows` rows of
-// pixels.
+// How a panel's weights are read: `k` values of k each (0: too few to matter), for every tile of `rows` rows
+// of pixels.
 struct PanelReads {
   int64_t k = 0, rows = 1;
 };

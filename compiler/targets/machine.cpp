@@ -7,8 +7,8 @@
 // behind it); the 2 MB before it hold what lies in a few hundred KB best, and give 48 bytes a cycle. What
 // another core wrote comes at 6 GB/s. Zen 5: two 512-bit multiply-adds a cycle at 4.2 GHz, some 30 GB/s from
 // memory, and 32 MB of a third level for the weights of a small net. Cascade Lake: two 512-bit units, 1 MB of
-// a second level; a rented one gives a core 9 bytes a cycle from the third level and 4 from memory; two threads work
-// in 0.4 of the second level each (in 0.8, UNet takes a fifth longer).
+// a second level; a rented one gives a core 9 bytes a cycle from the third level and 4 from memory; two
+// threads work in 0.4 of the second level each (in 0.8, UNet takes a fifth longer).
 #include "targets/machine.h"
 
 #include <algorithm>
