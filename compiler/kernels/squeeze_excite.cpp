@@ -2,7 +2,9 @@
 // results, and then every element by its channel's factor. Means, squeezed channels and factors are a few KB
 // of scratch; the sample is read twice and may be overwritten. Where a vector holds several pixels, the
 // sample is one line of whole vectors: a pixel at a time its loads would wait for the masked stores of the
-// pixel before. Threads share the channels, and wait for each other before the squeezing and behind it.
+// pixel before. Threads share the pixels, as the layers around this one do, so that each reads what it has
+// written; the sums of so many pixels are added in one order, whatever threads there are. Large products are
+// shared, too.
 #include "ops/squeeze_excite.h"
 
 #include <algorithm>
@@ -60,18 +62,12 @@ class Writer {
       means_of_columns(means, area);
     else
       means_of_lines(means, area);
-    LayerWriter::Turns turns = open_blocks(squeezed_);
-    dense("squeeze", kSqueezeWeights, kSqueezeBias, means, squeezed, turns);
-    w_.close_parts();
-    turns = open_blocks(channels_);
-    dense("excite", kExciteWeights, kExciteBias, squeezed, factors, turns);
-    // The channels that don't fill a vector in a loop of their own: their masked stores reach into the next
-    // pixel, which would have to wait for them.
-    const bool whole = !last_ || channels_ >= w_.target.lanes;
-    if (flat_) scale_pixels(factors);
-    if (whole) scale(factors, true, turns);
-    if (!flat_ && last_ && channels_ % w_.target.lanes != 0) scale(factors, false, turns);
-    w_.close_parts();
+    dense("squeeze", kSqueezeWeights, kSqueezeBias, means, squeezed);
+    dense("excite", kExciteWeights, kExciteBias, squeezed, factors);
+    if (flat_)
+      scale_pixels(factors);
+    else
+      scale(factors);
     w_.out.line("}}");
     if (plain) plain->finish();
   }
@@ -84,10 +80,25 @@ class Writer {
     w_.out.line("for (int v = 0; v < kVectors; ++v) {}", line);
   }
   static constexpr int kVectors = 4;  // of sums at a time
-  // Blocks of kVectors vectors of results, as parts where the channels are whole vectors.
-  LayerWriter::Turns open_blocks(int64_t results) {
-    const bool parts = last_ && channels_ % w_.target.lanes == 0;
-    return w_.open_parts(parts ? w_.dim(column_turns(w_, Dim(results), kVectors)) : "1");
+  // Pixels that are summed at a time: a single chain over a whole picture would lose digits, and several
+  // threads would have nothing to share. Their number is the same for any number of threads.
+  int64_t chunk() const {
+    const Dim area = product(spatial_);
+    return area.is_static() ? std::clamp<int64_t>((area.value() + 7) / 8, 16, 256) : 256;
+  }
+  // The loop over `extent` of v, `step` of them a turn; the caller closes it, and the parts behind it.
+  LayerWriter::Turns open_loop(const std::string& v, const Dim& extent, int64_t step) {
+    const LayerWriter::Turns turns =
+        w_.open_parts(extent.is_static() ? w_.dim(ceildiv(extent, Dim(step))) : "1");
+    if (turns.first == "0") {
+      w_.out.put(loop_text(v, w_.dim(extent)));
+      return turns;
+    }
+    w_.include("sinter/dims.h");
+    w_.out.line("const std::int64_t end = sinter::min_of({} * {}, std::int64_t{{{}}});", turns.end, step,
+                w_.dim(extent));
+    w_.out.line("for (std::int64_t {0} = {1} * {2}; {0} < end; ++{0}) {{", v, turns.first, step);
+    return turns;
   }
   std::string count() {
     const Dim d = product(spatial_);
@@ -97,8 +108,7 @@ class Writer {
 
   // close_columns over the channels, but with the last whole vectors at once: a chain of their own each would
   // wait for its additions.
-  void close_channels(const char* name, bool vectors, bool rest, const LayerWriter::Turns& turns) {
-    if (turns.first != "0") return close_columns(w_, Dim(channels_), kVectors, name, turns);
+  void close_channels(const char* name, bool vectors, bool rest) {
     w_.out.put("};");
     const int64_t lanes = w_.target.lanes, whole = channels_ / lanes, wide = whole / kVectors * kVectors;
     if (vectors && wide > 0)
@@ -109,25 +119,48 @@ class Writer {
       w_.out.line("{}(Int<1>(), {}, {});", name, whole * lanes, channels_ % lanes);
   }
 
-  // Sums of 256 rows at a time: a single chain over a whole picture would lose digits.
   void means_of_columns(const std::string& means, const std::string& area) {
     w_.include("sinter/dims.h");
-    const LayerWriter::Turns turns = open_blocks(channels_);
+    const Dim chunks = ceildiv(product(spatial_), Dim(chunk()));
+    const LayerWriter::Turns turns = w_.open_parts(chunks.is_static() ? w_.dim(chunks) : "1");
+    const bool parts = turns.first != "0";
+    std::string sums;
+    if (parts) {
+      sums = w_.scratch("sums", "float", chunks.value() * padded(channels_));
+      w_.out.line("for (std::int64_t i = {}; i < {}; ++i) {{", turns.first, turns.end);
+      w_.out.line("const std::int64_t first = i * {};", chunk());
+      open_columns(w_, "add_up");
+      w_.out.line("f32v part[kVectors];");
+      chunk_sums(area);
+      each(fmt::format("store({} + i * {} + c + v * kLanes, part[v]);", sums, padded(channels_)));
+      close_channels("add_up", true, true);
+      w_.out.line("}}");
+      w_.close_parts();
+    }
     open_columns(w_, "average");
-    w_.out.line("f32v sums[kVectors], part[kVectors];");
-    each("sums[v] = zero();");
-    w_.out.line("for (std::int64_t first = 0; first < {}; first += 256) {{", area);
-    w_.out.line("const std::int64_t end = sinter::min_of(std::int64_t{{{}}}, first + 256);", area);
+    w_.out.line("f32v sum[kVectors]{};", parts ? "" : ", part[kVectors]");
+    each("sum[v] = zero();");
+    if (parts) {
+      w_.out.put(loop_text("i", w_.dim(chunks)));
+      each(fmt::format("sum[v] = add(sum[v], load({} + i * {} + c + v * kLanes));", sums, padded(channels_)));
+    } else {
+      w_.out.line("for (std::int64_t first = 0; first < {}; first += {}) {{", area, chunk());
+      chunk_sums(area);
+      each("sum[v] = add(sum[v], part[v]);");
+    }
+    w_.out.line("}}");
+    each(fmt::format("store_lanes({} + c + v * kLanes, div(sum[v], splat({})), lanes);", means, count()));
+    close_channels("average", true, true);
+    if (!parts) w_.close_parts();
+  }
+  // part[v]: the sums of the pixels from `first` on.
+  void chunk_sums(const std::string& area) {
+    w_.out.line("const std::int64_t end = sinter::min_of(std::int64_t{{{}}}, first + {});", area, chunk());
     each("part[v] = zero();");
     w_.out.line("for (std::int64_t k = first; k < end; ++k) {{");
     each(
         fmt::format("part[v] = add(part[v], load_lanes(from + k * {} + c + v * kLanes, lanes));", channels_));
     w_.out.line("}}");
-    each("sums[v] = add(sums[v], part[v]);");
-    w_.out.line("}}");
-    each(fmt::format("store_lanes({} + c + v * kLanes, div(sums[v], splat({})), lanes);", means, count()));
-    close_channels("average", true, true, turns);
-    w_.close_parts();
   }
 
   // Lane l of a vector belongs to channel l % channels_.
@@ -164,7 +197,7 @@ class Writer {
   }
 
   void means_of_lines(const std::string& means, const std::string& area) {
-    w_.out.line("for (std::int64_t channel = 0; channel < {}; ++channel) {{", channels_);
+    open_loop("channel", Dim(channels_), 1);
     w_.out.line("const float* const line = from + channel * {};", parenthesized(area));
     w_.out.line("f32v sums[4] = {{zero(), zero(), zero(), zero()}};");
     w_.out.line("std::int64_t i = 0;");
@@ -177,6 +210,7 @@ class Writer {
     w_.out.line("for (; i < {}; ++i) sum += line[i];", area);
     w_.out.line("{}[channel] = sum / {};", means, count());
     w_.out.line("}}");
+    w_.close_parts();
   }
   static std::string parenthesized(const std::string& t) {
     return t.find(' ') == std::string::npos ? t : "(" + t + ")";
@@ -196,9 +230,13 @@ class Writer {
   }
 
   // to = activation(W from + bias). As many chains of sums as hide how long an addition takes.
-  void dense(const char* name, size_t weights, size_t bias, const std::string& from, const std::string& to,
-             const LayerWriter::Turns& turns) {
+  // Threads share blocks of kVectors vectors of results, where reading the weights takes longer than waiting.
+  void dense(const char* name, size_t weights, size_t bias, const std::string& from, const std::string& to) {
+    constexpr int64_t kShared = 128 << 10;  // bytes
     const Tensor& w = *n_.inputs[weights]->data;
+    const bool shared = w.size() * static_cast<int64_t>(sizeof(float)) >= kShared;
+    const LayerWriter::Turns turns =
+        w_.open_parts(shared ? w_.dim(column_turns(w_, Dim(w.dim(0)), kVectors)) : "1");
     const int64_t count = w.dim(0), depth = w.dim(1), width = padded(count);
     std::vector<float> start(static_cast<size_t>(width));
     for (int64_t i = 0; n_.input(bias) && i < count; ++i)
@@ -254,20 +292,31 @@ class Writer {
       w_.out.line("{}{}(Int<{}>(), {} + {}, {});",
                   parts ? fmt::format("if ({} * {} > {}) ", turns.end, block, wide) : "", name,
                   (width - wide) / lanes, p, wide * depth, wide);
+    w_.close_parts();
   }
 
   // The innermost axis in vectors, the others around it; neighbours of the picture as one where the epilogue
-  // lets them.
-  void scale(const std::string& factors, bool whole, const LayerWriter::Turns& turns) {
-    const size_t rank = spatial_.size() + 2, first = last_ ? 1 : 2, end = first + spatial_.size();
+  // lets them. The channels that don't fill a vector in a loop of their own: their masked stores reach into
+  // the next pixel, which would have to wait for them.
+  void scale(const std::string& factors) {
+    const size_t first = last_ ? 1 : 2, end = first + spatial_.size();
     const bool merged = !epilogue_ || epilogue_->empty() || epilogue_->can_merge(first, end - 1);
     Shape axes = merged ? Shape{product(spatial_)} : spatial_;
     axes.insert(last_ ? axes.end() : axes.begin(), Dim(channels_));
+    const bool whole = !last_ || channels_ >= w_.target.lanes;
+    if (whole) scale(factors, true, axes, merged);
+    if (last_ && channels_ % w_.target.lanes != 0) scale(factors, false, axes, merged);
+  }
+  void scale(const std::string& factors, bool whole, const Shape& axes, bool merged) {
+    const size_t rank = spatial_.size() + 2, end = (last_ ? 1 : 2) + spatial_.size();
     std::vector<std::string> own;
     std::string at = "0";
     for (size_t a = 0; a + 1 < axes.size(); ++a) {
       own.push_back(fmt::format("i{}", a));
-      w_.out.put(loop_text(own.back(), w_.dim(axes[a])));
+      if (a == 0)
+        open_loop(own.back(), axes[a], last_ && merged ? chunk() : 1);
+      else
+        w_.out.put(loop_text(own.back(), w_.dim(axes[a])));
       at = plus(times(at, w_.dim(axes[a])), own.back());
     }
     own.push_back("c + v * kLanes");
@@ -290,10 +339,11 @@ class Writer {
                 epilogue_ ? epilogue_->vector("r", index, "lanes", w_.out) : "r");
     w_.out.line("}}");
     if (last_)
-      close_channels("scale", whole, !whole, turns);
+      close_channels("scale", whole, !whole);
     else
       close_columns(w_, axes.back(), kVectors, "scale");
     for (size_t a = 0; a + 1 < axes.size(); ++a) w_.out.line("}}");
+    w_.close_parts();
   }
 
   LayerWriter& w_;
