@@ -87,18 +87,17 @@ class Writer {
     return area.is_static() ? std::clamp<int64_t>((area.value() + 7) / 8, 16, 256) : 256;
   }
   // The loop over `extent` of v, `step` of them a turn; the caller closes it, and the parts behind it.
-  LayerWriter::Turns open_loop(const std::string& v, const Dim& extent, int64_t step) {
+  void open_loop(const std::string& v, const Dim& extent, int64_t step) {
     const LayerWriter::Turns turns =
         w_.open_parts(extent.is_static() ? w_.dim(ceildiv(extent, Dim(step))) : "1");
     if (turns.first == "0") {
       w_.out.put(loop_text(v, w_.dim(extent)));
-      return turns;
+      return;
     }
     w_.include("sinter/dims.h");
     w_.out.line("const std::int64_t end = sinter::min_of({} * {}, std::int64_t{{{}}});", turns.end, step,
                 w_.dim(extent));
     w_.out.line("for (std::int64_t {0} = {1} * {2}; {0} < end; ++{0}) {{", v, turns.first, step);
-    return turns;
   }
   std::string count() {
     const Dim d = product(spatial_);
