@@ -112,6 +112,27 @@ void add_shared_rows(GeneratedBatch& batch) {
   s.into(batch, "shared rows", {{{"N", 1}}, {{"N", 3}}}, {1e-4, 2e-5});
 }
 
+// Threads share pixels, whose channels may not fill vectors, rows where an operand is the same for all pixels
+// of one, or channels where each is a picture; and the products of 576 channels.
+void add_squeeze_excite(Sheet& s, const Dim& n) {
+  const auto add = [&](int64_t channels, bool last) {
+    s.add(
+        "squeeze_excite",
+        {floats(last ? Shape{n, Dim(12), Dim(11), Dim(channels)} : Shape{n, Dim(channels), Dim(12), Dim(11)}),
+         constant(random_constant(DType::kF32, {channels / 4, channels})), absent(),
+         constant(random_constant(DType::kF32, {channels, channels / 4})),
+         constant(random_constant(DType::kF32, {channels}))},
+        {{"channels_last", int64_t{last}},
+         {"squeeze", std::string("relu acc")},
+         {"excite", std::string("sigmoid acc")}});
+  };
+  for (const int64_t channels : {96, 250, 576})
+    for (const bool last : {true, false}) add(channels, last);
+  add(96, true);
+  s.epilogue(Expr::call("mul", {Expr::accumulator(DType::kF32), Expr::input(0, DType::kF32)}),
+             {floats({12, 1, 96})});
+}
+
 void run(const char* name, int threads, BuildOptions options = {}) {
   GeneratedBatch batch;
   Sheet s;
@@ -132,15 +153,7 @@ void run(const char* name, int threads, BuildOptions options = {}) {
     add_conv(s, Dim(pictures), 24, 32, 48, 3)->attributes.set("winograd", int64_t{4});
     add_conv(s, Dim(pictures), 14, 64, 64, 3)->attributes.set("winograd", int64_t{4});
   }
-  for (const int64_t channels : {96, 240, 576})  // blocks of channels, the last one smaller
-    s.add("squeeze_excite",
-          {floats({n, Dim(12), Dim(11), Dim(channels)}),
-           constant(random_constant(DType::kF32, {channels / 4, channels})), absent(),
-           constant(random_constant(DType::kF32, {channels, channels / 4})),
-           constant(random_constant(DType::kF32, {channels}))},
-          {{"channels_last", int64_t{1}},
-           {"squeeze", std::string("relu acc")},
-           {"excite", std::string("sigmoid acc")}});
+  add_squeeze_excite(s, n);
   s.add("MaxPool", {floats({Dim(1), Dim(40), Dim(40), Dim(64)})},
         {{"channels_last", int64_t{1}}, {"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}});
   const Arg weights = constant(random_constant(DType::kF32, {160, 200}));
