@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "emit/sheet.h"
+#include "kernels/tiles.h"
 
 namespace sinter {
 namespace {
@@ -81,6 +82,16 @@ TEST(Gemm, EqualColumnsSse42) { run("x86-64-v2"); }
 TEST(Gemm, EqualColumnsScalar) { run("scalar"); }
 TEST(Gemm, EqualColumnsCortexA53) { run("cortex-a53"); }
 TEST(Gemm, EqualColumnsCortexA76) { run("cortex-a76"); }
+
+// Weights that more than one tile reads and that the second level can't hold come in narrower panels.
+TEST(Panels, StayInTheSecondLevel) {
+  const Target& t = target("cascadelake");  // 1 MB
+  EXPECT_EQ(panels_of(t, 512, 6).vectors, 4);
+  EXPECT_EQ(panels_of(t, 512, 6, {.k = 512, .rows = 7}).vectors, 4);
+  EXPECT_EQ(panels_of(t, 512, 6, {.k = 4608, .rows = 7}).vectors, 2);
+  EXPECT_EQ(panels_of(t, 512, 6, {.k = 4608}).vectors, 4) << "one tile reads them once";
+  EXPECT_GT(panels_cost(t, 512, 100, {.k = 4608}), panels_cost(t, 512, 100));
+}
 
 }  // namespace
 }  // namespace sinter
