@@ -90,14 +90,11 @@ class Writer {
   void open_loop(const std::string& v, const Dim& extent, int64_t step) {
     const LayerWriter::Turns turns =
         w_.open_parts(extent.is_static() ? w_.dim(ceildiv(extent, Dim(step))) : "1");
-    if (turns.first == "0") {
-      w_.out.put(loop_text(v, w_.dim(extent)));
-      return;
-    }
+    if (turns.first == "0") return w_.out.put(loop_text(v, w_.dim(extent)));
     w_.include("sinter/dims.h");
     w_.out.line("const std::int64_t end = sinter::min_of({} * {}, std::int64_t{{{}}});", turns.end, step,
                 w_.dim(extent));
-    w_.out.line("for (std::int64_t {0} = {1} * {2}; {0} < end; ++{0}) {{", v, turns.first, step);
+    w_.out.put(loop_text(v, LayerWriter::Turns{fmt::format("{} * {}", turns.first, step), "end"}));
   }
   std::string count() {
     const Dim d = product(spatial_);
@@ -121,12 +118,29 @@ class Writer {
   void means_of_columns(const std::string& means, const std::string& area) {
     w_.include("sinter/dims.h");
     const Dim chunks = ceildiv(product(spatial_), Dim(chunk()));
+    const std::string sums = shared_sums(chunks, area);
+    open_columns(w_, "average");
+    w_.out.line("f32v sum[kVectors]{};", sums.empty() ? ", part[kVectors]" : "");
+    each("sum[v] = zero();");
+    if (sums.empty()) {
+      w_.out.line("for (std::int64_t first = 0; first < {}; first += {}) {{", area, chunk());
+      chunk_sums(area);
+      each("sum[v] = add(sum[v], part[v]);");
+    } else {
+      w_.out.put(loop_text("i", w_.dim(chunks)));
+      each(fmt::format("sum[v] = add(sum[v], load({} + i * {} + c + v * kLanes));", sums, padded(channels_)));
+    }
+    w_.out.line("}}");
+    each(fmt::format("store_lanes({} + c + v * kLanes, div(sum[v], splat({})), lanes);", means, count()));
+    close_channels("average", true, true);
+  }
+  // Where threads share the chunks: the scratch [chunks][padded channels] that their sums are in, else "".
+  std::string shared_sums(const Dim& chunks, const std::string& area) {
     const LayerWriter::Turns turns = w_.open_parts(chunks.is_static() ? w_.dim(chunks) : "1");
-    const bool parts = turns.first != "0";
     std::string sums;
-    if (parts) {
+    if (turns.first != "0") {
       sums = w_.scratch("sums", "float", chunks.value() * padded(channels_));
-      w_.out.line("for (std::int64_t i = {}; i < {}; ++i) {{", turns.first, turns.end);
+      w_.out.put(loop_text("i", turns));
       w_.out.line("const std::int64_t first = i * {};", chunk());
       open_columns(w_, "add_up");
       w_.out.line("f32v part[kVectors];");
@@ -134,23 +148,9 @@ class Writer {
       each(fmt::format("store({} + i * {} + c + v * kLanes, part[v]);", sums, padded(channels_)));
       close_channels("add_up", true, true);
       w_.out.line("}}");
-      w_.close_parts();
     }
-    open_columns(w_, "average");
-    w_.out.line("f32v sum[kVectors]{};", parts ? "" : ", part[kVectors]");
-    each("sum[v] = zero();");
-    if (parts) {
-      w_.out.put(loop_text("i", w_.dim(chunks)));
-      each(fmt::format("sum[v] = add(sum[v], load({} + i * {} + c + v * kLanes));", sums, padded(channels_)));
-    } else {
-      w_.out.line("for (std::int64_t first = 0; first < {}; first += {}) {{", area, chunk());
-      chunk_sums(area);
-      each("sum[v] = add(sum[v], part[v]);");
-    }
-    w_.out.line("}}");
-    each(fmt::format("store_lanes({} + c + v * kLanes, div(sum[v], splat({})), lanes);", means, count()));
-    close_channels("average", true, true);
-    if (!parts) w_.close_parts();
+    w_.close_parts();
+    return sums;
   }
   // part[v]: the sums of the pixels from `first` on.
   void chunk_sums(const std::string& area) {

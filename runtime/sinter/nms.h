@@ -1,9 +1,9 @@
 // NonMaxSuppression (ONNX 11): of boxes that overlap, only the one with the best score stays.
 //
 // For each batch and class the boxes above the score threshold are taken best score first (of equal scores
-// the lower index); one is kept unless it overlaps one kept before. The edges of those kept lie together,
-// so that a box is compared with several at once. Classes know nothing of one another:
-// several threads may take some each (non_max_suppression_apart).
+// the lower index); one is kept unless it overlaps one kept before. The edges of those kept lie together, so
+// that a box is compared with several at once. Classes know nothing of one another: several threads may take
+// some each (non_max_suppression_apart).
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -55,8 +55,8 @@ constexpr int kWidest = 32;
 constexpr int kWidest = 16;
 #endif
 
-// The edges of boxes kept, in blocks of 64: all their y0, x0, y1, x1 and areas. A box of no area, such as
-// those that fill up a block, overlaps nothing.
+// The edges of boxes kept, in blocks of four vectors: all their y0, x0, y1, x1 and areas. A box of no area,
+// such as those that fill up a block, overlaps nothing.
 template <int kBytes>
 class Kept {
  public:
