@@ -1,5 +1,6 @@
 // remove_identity: nodes whose output is their input go; a view of a view and a Transpose of a Transpose
-// become one, parts of a Value that a Concat joins again the Value; empty parts go.
+// become one, parts of a Value that a Concat joins again the Value; empty parts go. A Transpose that undoes
+// another behind a view that splits or joins axes leaves a view.
 //
 // "Is its input" needs more than equal types: a Slice backwards, a Pad by +1 and -1 or a Resize with a scale
 // of 1.01 keep the shape too. Extents are compared as Dims, so dynamic shapes count where they are proved.
@@ -123,6 +124,68 @@ bool merge_views(Graph& g, Node* n) {
   return become_reshape(g, n, before->inputs[0]);
 }
 
+// The extents that both sides of a view are made of, numbered in order: the numbers of each axis, none for an
+// axis of 1. [12, 64] to [3, 4, 64] has {0, 1}, {2} and {0}, {1}, {2}.
+struct Factors {
+  std::vector<std::vector<size_t>> from, to;
+};
+
+// Null where an axis is neither kept nor split nor joined of whole ones.
+std::optional<Factors> factors_of_view(const Shape& from, const Shape& to) {
+  Factors f{std::vector<std::vector<size_t>>(from.size()), std::vector<std::vector<size_t>>(to.size())};
+  size_t count = 0;
+  // `whole` at i is made of axes of `parts` from j on: where those end; j: it is not.
+  const auto split = [&](const Shape& whole, size_t i, const Shape& parts, size_t j, auto& of_whole,
+                         auto& of_parts) {
+    Dim extent(1);
+    for (size_t k = j; k < parts.size(); ++k) {
+      extent = extent * parts[k];
+      if (!(extent == whole[i])) continue;
+      for (size_t a = j; a <= k; ++a) {
+        if (parts[a].is(1)) continue;
+        of_parts[a].push_back(count);
+        of_whole[i].push_back(count++);
+      }
+      return k + 1;
+    }
+    return j;
+  };
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    if (i < from.size() && from[i].is(1)) {
+      ++i;
+    } else if (j < to.size() && to[j].is(1)) {
+      ++j;
+    } else if (i == from.size() || j == to.size()) {
+      return std::nullopt;
+    } else if (const size_t next = split(from, i, to, j, f.from, f.to); next > j) {
+      ++i, j = next;
+    } else if (const size_t after = split(to, j, from, i, f.to, f.from); after > i) {
+      i = after, ++j;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return f;
+}
+
+// A Transpose behind a view behind a Transpose, where elements end in the order that they came in: channels
+// last, made channels first, split, made channels last again.
+bool undoes_transpose(Graph& g, Node* n) {
+  Node* view = is_op(n, "Transpose") && n->has_output(0) ? n->inputs[0]->producer : nullptr;
+  if (!is_reshaping(view) || !view->inputs[0]) return false;
+  Node* first = view->inputs[0]->producer;
+  if (!is_op(first, "Transpose")) return false;
+  const auto factors = factors_of_view(first->outputs[0]->type.shape, view->outputs[0]->type.shape);
+  if (!factors) return false;
+  std::vector<size_t> before, behind;
+  for (int64_t axis : inverse(transpose_perm(*first)))
+    for (size_t k : factors->from[static_cast<size_t>(axis)]) before.push_back(k);
+  for (int64_t axis : transpose_perm(*n))
+    for (size_t k : factors->to[static_cast<size_t>(axis)]) behind.push_back(k);
+  return before == behind && become_reshape(g, n, first->inputs[0]);
+}
+
 bool merge_transposes(Graph& g, Node* n) {
   if (!is_op(n, "Transpose") || !n->has_output(0)) return false;
   Node* before = n->inputs[0]->producer;
@@ -205,7 +268,7 @@ bool remove_identity(Graph& g, const PassOptions&) {
   for (Node* n : snapshot(g)) {
     if (!n->has_output(0)) continue;
     changed |= gather_to_squeeze(g, n);
-    while (merge_views(g, n) || merge_transposes(g, n)) changed = true;
+    while (merge_views(g, n) || undoes_transpose(g, n) || merge_transposes(g, n)) changed = true;
     changed |= drop_empty_parts(g, n);
     changed |= merge_parts(g, n);
     Value* x = unchanged(*n);

@@ -59,6 +59,15 @@ const Proof kProofs[] = {
      {"remove_identity"},
      "(float[N,1,6] x) => (float[N,6,1] y)",
      "a = Transpose<perm = [0, 2, 1]>(x)  y = Relu(a)"},
+    {"transpose_undone_behind_a_view",
+     {"remove_identity"},
+     "(float[N,5,7,12] x, float[3,4,N] u) => (float[N,5,7,3,4] y, float[N,5,7,4,3] z, float[12,N] v)",
+     "a = Transpose<perm = [0, 3, 1, 2]>(x)  s = Constant<value = int64[6] {-1, 3, 1, 4, 5, 7}>()"
+     "b = Reshape(a, s)  c = Transpose<perm = [2, 0, 4, 5, 1, 3]>(b)  t = Constant<value = int64[1] {0}>()"
+     "d = Squeeze(c, t)  y = Relu(d)"
+     "e = Transpose<perm = [2, 0, 4, 5, 3, 1]>(b)  f = Squeeze(e, t)  z = Relu(f)"
+     "g = Transpose<perm = [2, 0, 1]>(u)  k = Constant<value = int64[2] {-1, 12}>()  h = Reshape(g, k)"
+     "w = Transpose<perm = [1, 0]>(h)  v = Relu(w)"},
     {"gather_of_the_only_one",
      {"remove_identity"},
      "(float[1,N,6] x) => (float[N,6] y, float[1,N,6] z)",
