@@ -135,6 +135,7 @@ class CopyNest {
     if (last.to.is(1))
       for (size_t p = axes_.size() - 1; p-- > 0;)
         if (axes_[p].from.is(1)) return exchange(p);
+    if (takes_every(last)) return every();
     loops(axes_);
   }
 
@@ -211,12 +212,36 @@ class CopyNest {
     close();
   }
 
+  bool words() const { return to_.dtype == DType::kF32 || to_.dtype == DType::kI32; }
+
+  // Every second to fourth float of a run: columns of a narrow matrix, one at a time.
+  bool takes_every(const CopyAxis& last) const {
+    constexpr int64_t kLeast = 8;
+    return words() && last.to.is(1) && last.from.is_static() && last.from.value() >= 2 &&
+           is_short(last.from) && last.extent.hi() >= kLeast;
+  }
+  void every() {
+    const CopyAxis last = axes_.back();
+    const auto run = [&](const std::string& to, const std::string& from, const std::string& count) {
+      out_.line("sinter::every<{}>({}, {}, {});", last.from.value(), to, from, count);
+    };
+    if (axes_.size() == 1 && in_parts_) {
+      return pieces(
+          e_, last.extent, kPiece, kOneByOne, [&](const std::string& first, const std::string& count) {
+            run(behind(to_.pointer, at(true, {first})), behind(from_.pointer, at(false, {first})), count);
+          });
+    }
+    open(axes_.size() - 1);
+    run(behind(to_.pointer, at(true, index_)), behind(from_.pointer, at(false, index_)),
+        e_.text(last.extent));
+    close();
+  }
+
   // Two to four rows of floats that become one whose elements take turns, or the other way round.
   bool takes_turns(const CopyAxis& a, const CopyAxis& last) const {
-    const bool words = to_.dtype == DType::kF32 || to_.dtype == DType::kI32;
     const bool together = is_short(last.extent) && a.to == last.extent,
                apart = is_short(a.extent) && last.from == a.extent;
-    return words && (together || apart) && !(axes_.empty() && in_parts_);
+    return words() && (together || apart) && !(axes_.empty() && in_parts_);
   }
   void turns(const CopyAxis& a, const CopyAxis& last) {
     open(axes_.size());

@@ -157,6 +157,20 @@ void emit_columns(LayerWriter& w, const Dim& rows) {
   for (size_t k = 0; k < n.inputs.size(); ++k) inputs.push_back(w.input(k));
   const std::string y = w.output(0);
   const LayerWriter::Turns turns = w.open_parts(w.dim(rows), kOneByOne);
+  const DType type = n.outputs[0]->type.dtype;
+  const bool words = type == DType::kF32 || type == DType::kI32;
+  if (words && inputs.size() >= 2 && inputs.size() <= 4) {
+    const bool parted = turns.first != "0";
+    std::string from;
+    for (const std::string& x : inputs)
+      from += (from.empty() ? "" : ", ") + (parted ? x + " + " + turns.first : x);
+    w.include("sinter/copy.h");
+    w.out.line("const {}* const columns[] = {{{}}};", cpp_name(type), from);
+    w.out.line("sinter::interleave<{}>({}, columns, {});", inputs.size(),
+               parted ? fmt::format("{} + {} * {}", y, turns.first, inputs.size()) : y,
+               parted ? turns.end + " - " + turns.first : turns.end);
+    return w.close_parts();
+  }
   w.out.line("for (std::int64_t i = {}; i < {}; ++i) {{", turns.first, turns.end);
   for (size_t k = 0; k < inputs.size(); ++k)
     w.out.line("{}[i * {} + {}] = {}[i];", y, inputs.size(), k, inputs[k]);

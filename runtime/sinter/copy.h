@@ -143,30 +143,44 @@ SINTER_INLINE SINTER_ISA::f32v picked(const SINTER_ISA::f32v (&v)[K]) {
   return out;
 }
 template <int K, bool Apart, class T, std::size_t... Which>
-SINTER_INLINE void shuffled(T* to, std::int64_t to_step, const T* from, std::int64_t from_step,
+SINTER_INLINE void shuffled(T* to, std::int64_t to_step, const SINTER_ISA::f32v (&v)[K],
                             std::index_sequence<Which...>) {
-  SINTER_ISA::f32v v[K];
-  SINTER_UNROLL
-  for (int k = 0; k < K; ++k) v[k] = load_bits(from + k * from_step);
   (store_bits(to + static_cast<std::int64_t>(Which) * to_step, picked<K, Apart, static_cast<int>(Which)>(v)),
    ...);
+}
+template <int K, class T>
+SINTER_INLINE void load_run(SINTER_ISA::f32v (&v)[K], const T* from) {
+  SINTER_UNROLL
+  for (int k = 0; k < K; ++k) v[k] = load_bits(from + k * SINTER_ISA::kLanes);
 }
 
 }  // namespace detail
 #endif
 
-// to[i * K + k] = from[k * from_step + i] for i < n, k < K: K rows whose elements take turns.
+// to[i * K + k] = from[k][i] for i < n, k < K: K rows whose elements take turns.
 template <int K, class T>
-SINTER_INLINE void interleave(T* to, const T* from, std::int64_t from_step, std::int64_t n) {
+SINTER_INLINE void interleave(T* to, const T* const (&from)[K], std::int64_t n) {
   std::int64_t whole = 0;
 #if defined(SINTER_HAS_SHUFFLES)
   constexpr std::int64_t kLanes = SINTER_ISA::kLanes;
   whole = n / kLanes * kLanes;
-  for (std::int64_t i = 0; i < whole; i += kLanes)
-    detail::shuffled<K, false>(to + i * K, kLanes, from + i, from_step, std::make_index_sequence<K>());
+  for (std::int64_t i = 0; i < whole; i += kLanes) {
+    SINTER_ISA::f32v v[K];
+    SINTER_UNROLL
+    for (int k = 0; k < K; ++k) v[k] = detail::load_bits(from[k] + i);
+    detail::shuffled<K, false>(to + i * K, kLanes, v, std::make_index_sequence<K>());
+  }
 #endif
-  for (std::int64_t i = 0; i < n - whole; ++i)
-    for (int k = 0; k < K; ++k) to[(whole + i) * K + k] = from[k * from_step + whole + i];
+  for (std::int64_t i = whole; i < n; ++i)
+    for (int k = 0; k < K; ++k) to[i * K + k] = from[k][i];
+}
+// The same of rows that are from_step elements apart.
+template <int K, class T>
+SINTER_INLINE void interleave(T* to, const T* from, std::int64_t from_step, std::int64_t n) {
+  const T* rows[K];
+  SINTER_UNROLL
+  for (int k = 0; k < K; ++k) rows[k] = from + k * from_step;
+  interleave<K>(to, rows, n);
 }
 
 // to[k * to_step + i] = from[i * K + k] for i < n, k < K.
@@ -176,11 +190,30 @@ SINTER_INLINE void deinterleave(T* to, std::int64_t to_step, const T* from, std:
 #if defined(SINTER_HAS_SHUFFLES)
   constexpr std::int64_t kLanes = SINTER_ISA::kLanes;
   whole = n / kLanes * kLanes;
-  for (std::int64_t i = 0; i < whole; i += kLanes)
-    detail::shuffled<K, true>(to + i, to_step, from + i * K, kLanes, std::make_index_sequence<K>());
+  for (std::int64_t i = 0; i < whole; i += kLanes) {
+    SINTER_ISA::f32v v[K];
+    detail::load_run(v, from + i * K);
+    detail::shuffled<K, true>(to + i, to_step, v, std::make_index_sequence<K>());
+  }
 #endif
   for (std::int64_t i = 0; i < n - whole; ++i)
     for (int k = 0; k < K; ++k) to[k * to_step + whole + i] = from[(whole + i) * K + k];
+}
+
+// to[i] = from[i * K] for i < n: nothing behind from[(n - 1) * K] is read.
+template <int K, class T>
+SINTER_INLINE void every(T* to, const T* from, std::int64_t n) {
+  std::int64_t whole = 0;
+#if defined(SINTER_HAS_SHUFFLES)
+  constexpr std::int64_t kLanes = SINTER_ISA::kLanes;
+  whole = n > 0 ? (n - 1) / kLanes * kLanes : 0;
+  for (std::int64_t i = 0; i < whole; i += kLanes) {
+    SINTER_ISA::f32v v[K];
+    detail::load_run(v, from + i * K);
+    detail::shuffled<K, true>(to + i, kLanes, v, std::index_sequence<0>());
+  }
+#endif
+  for (std::int64_t i = whole; i < n; ++i) to[i] = from[i * K];
 }
 
 // Row i of an axis padded at both ends, i counted from its first own row and possibly outside, as one of its

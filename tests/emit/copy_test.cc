@@ -112,6 +112,28 @@ TEST(Copy, Slices) {
   check_clean(batch);
 }
 
+// Columns of narrow matrices, one at a time, and columns that become such matrices; any step between.
+TEST(Copy, ColumnsOfNarrowMatrices) {
+  GeneratedBatch batch;
+  for (DType t : kSizes) {
+    Sheet s;
+    const Dim n = s.symbol("N", 1, 40);
+    for (int64_t width = 2; width <= 5; ++width) {
+      for (int64_t c = 0; c < width; ++c)
+        s.add("Slice", {values(t, {37, width}), ints({c}), ints({c + 1}), ints({1})});
+      s.add("Slice", {values(t, {n, width}), ints({1}), ints({2}), ints({1})});
+      s.add("Slice", {values(t, {3, n}), ints({0}), ints({INT64_MAX}), ints({1}), ints({width})});
+      s.add("Slice", {values(t, {3, 50}), ints({1}), ints({47}), ints({1}), ints({width})});
+      for (const Dim& rows : {Dim(33), n})
+        s.add("Concat", std::vector<Arg>(static_cast<size_t>(width), values(t, {rows, 1})),
+              {{"axis", int64_t{-1}}});
+    }
+    s.into(batch, std::string("columns_") + std::string(name_of(t)), {{{"N", 1}}, {{"N", 17}}, {{"N", 40}}});
+  }
+  check(batch);
+  check_clean(batch);
+}
+
 Fill exactly(const Ints& v) {
   return [v](Tensor& t, std::mt19937&) {
     for (int64_t i = 0; i < t.size(); ++i) t.set_integer(i, v[static_cast<size_t>(i)]);

@@ -163,6 +163,9 @@ void run(const char* name, int threads, BuildOptions options = {}) {
   s.add("MatMul", {floats({Dim(4), Dim(50), Dim(40)}), floats({Dim(4), Dim(40), Dim(60)})});
   s.add("MatMul", {floats({Dim(60), Dim(80)}), floats({Dim(80), Dim(150)})});
   s.add("Gelu", {floats({Dim(1), Dim(200007)})});
+  const auto one = [](int64_t v) { return constant(Tensor::of({v})); };
+  s.add("Slice", {floats({20011, 4}), one(1), one(2), one(1)});  // a column of a narrow matrix
+  s.add("Concat", std::vector<Arg>(3, floats({20011, 1})), {{"axis", int64_t{1}}});
   s.add("Mul", {floats({Dim(210), Dim(31), Dim(70)}), floats({Dim(210), Dim(1), Dim(70)})});
   s.into(batch, "threads", {{{"N", 1}}, {{"N", 3}}}, {1e-4, 2e-5});
   add_others(batch);
