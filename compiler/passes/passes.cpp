@@ -63,6 +63,10 @@ const std::vector<Pass>& all_passes() {
        "Folds the factors and transposition flags of Gemm into its constants; BatchNormalization whose "
        "statistics are computed and the losses of classification become arithmetic.",
        "before fold_batchnorm, which scales the columns of Gemm's constant", lower_composites},
+      {"limit_boxes", "Ends NonMaxSuppression where the Slice behind it does.",
+       "behind merge_common and remove_identity, which leave one reader of each step; before what folds the "
+       "counts away",
+       limit_boxes},
       {"fuse_regions",
        "Turns scattered elements that are whole rows into rows, and lets RoiAlign write them itself.",
        "behind merge_common and remove_identity, which leave the bare scatters; before choose_layout",

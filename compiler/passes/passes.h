@@ -22,6 +22,7 @@ bool integer_products(Graph&, const PassOptions&);
 bool sink_dequantize(Graph&, const PassOptions&);
 bool lower_einsum(Graph&, const PassOptions&);
 bool lower_composites(Graph&, const PassOptions&);
+bool limit_boxes(Graph&, const PassOptions&);
 bool fuse_regions(Graph&, const PassOptions&);
 bool fuse_pads(Graph&, const PassOptions&);
 bool fold_batchnorm(Graph&, const PassOptions&);

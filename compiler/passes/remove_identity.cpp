@@ -152,18 +152,18 @@ std::optional<Factors> factors_of_view(const Shape& from, const Shape& to) {
   };
   size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {
-    if (i < from.size() && from[i].is(1)) {
-      ++i;
-    } else if (j < to.size() && to[j].is(1)) {
-      ++j;
-    } else if (i == from.size() || j == to.size()) {
-      return std::nullopt;
-    } else if (const size_t next = split(from, i, to, j, f.from, f.to); next > j) {
+    const bool one = i < from.size() && from[i].is(1);
+    if (one || (j < to.size() && to[j].is(1))) {
+      ++(one ? i : j);
+      continue;
+    }
+    if (i == from.size() || j == to.size()) return std::nullopt;
+    if (const size_t next = split(from, i, to, j, f.from, f.to); next > j) {
       ++i, j = next;
-    } else if (const size_t after = split(to, j, from, i, f.to, f.from); after > i) {
-      i = after, ++j;
     } else {
-      return std::nullopt;
+      const size_t behind = split(to, j, from, i, f.to, f.from);
+      if (behind == i) return std::nullopt;
+      i = behind, ++j;
     }
   }
   return f;
@@ -173,9 +173,9 @@ std::optional<Factors> factors_of_view(const Shape& from, const Shape& to) {
 // last, made channels first, split, made channels last again.
 bool undoes_transpose(Graph& g, Node* n) {
   Node* view = is_op(n, "Transpose") && n->has_output(0) ? n->inputs[0]->producer : nullptr;
-  if (!is_reshaping(view) || !view->inputs[0]) return false;
+  if (!view || !is_reshaping(view) || !view->inputs[0]) return false;
   Node* first = view->inputs[0]->producer;
-  if (!is_op(first, "Transpose")) return false;
+  if (!first || !is_op(first, "Transpose")) return false;
   const auto factors = factors_of_view(first->outputs[0]->type.shape, view->outputs[0]->type.shape);
   if (!factors) return false;
   std::vector<size_t> before, behind;
