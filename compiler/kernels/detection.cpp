@@ -144,34 +144,66 @@ bool accepts_roi_rows(const Node& n, const Target&) {
   return n.op->name == std::string_view("roi_rows") && n.op->domain == std::string_view("sinter") &&
          !n.epilogue;
 }
+// What y holds beside the regions' rows: input 0, or one element throughout. Then, of regions whose rows
+// ascend, a thread fills the rows in front of those that it computes: gap(r) are the ones in front of region
+// r.
+void begin_rows(LayerWriter& w, const std::string& rows, const std::string& y) {
+  const Node& n = w.node;
+  const Shape& data = n.outputs[0]->type.shape;
+  const std::string all = w.dim(product(data)), regions = w.dim(n.inputs[1]->type.shape[0]);
+  w.include("sinter/copy.h");
+  const Tensor* fill = n.attributes.tensor("fill");
+  if (!fill) {
+    const std::string x = w.input(0);
+    w.may_overwrite(0);
+    w.out.line("if ({1} != {0}) sinter::copy({1}, {0}, {2});", x, y, all);
+    return;
+  }
+  const std::string element = element_literal(*fill, 0), block = w.dim(product(data, 1));
+  w.out.line("if (!apart || {} == 0) sinter::fill({}, {}, {});", regions, y, all, element);
+  w.out.line("const auto gap = [=](std::int64_t r) {{");
+  w.out.line("const std::int64_t from = r > 0 ? {}[r - 1] + 1 : 0, to = r < {} ? {}[r] : {};", rows, regions,
+             rows, w.dim(data[0]));
+  w.out.line("sinter::fill({} + from * {}, (to - from) * {}, {});", y, block, block, element);
+  w.out.line("}};");
+}
 void emit_roi_rows(LayerWriter& w) {
   const Node& n = w.node;
-  const Shape& data = n.inputs[0]->type.shape;
-  const Dim &regions = n.inputs[1]->type.shape[0], block = product(data, 1);
-  w.summary(fmt::format("RoiAlign of {} into rows of {}", text(n.inputs[2]->type.shape), text(data)));
-  w.flops(align_flops(n, regions * block));
-  w.include("sinter/copy.h");
+  const Shape& data = n.outputs[0]->type.shape;
+  const Dim& regions = n.inputs[1]->type.shape[0];
+  const bool filled = n.attributes.has("fill");
+  w.summary(fmt::format("RoiAlign of {} into rows of {}{}", text(n.inputs[2]->type.shape), text(data),
+                        filled ? ", the others filled" : ""));
+  w.flops(align_flops(n, regions * product(data, 1)));
   w.include("sinter/index.h");
-  const std::string x = w.input(0), rows = w.input(1), image = w.input(2), at = w.input(3),
-                    images = w.input(4), y = w.output(0);
-  w.may_overwrite(0);
+  const std::string rows = w.input(1), image = w.input(2), at = w.input(3), images = w.input(4),
+                    y = w.output(0), count = w.dim(regions);
   declare_geometry(w, 2);
-  w.out.line("if ({1} != {0}) sinter::copy({1}, {0}, {2});", x, y, w.dim(product(data)));
   w.out.line("if (!sinter::images_exist({}, {}, geometry.batches)) return sinter::kIndexError;", images,
-             w.dim(regions));
-  w.out.line("if (!sinter::are_inside({}, {}, {})) return sinter::kIndexError;", rows, w.dim(regions),
-             w.dim(data[0]));
+             count);
+  w.out.line("if (!sinter::are_inside({}, {}, {})) return sinter::kIndexError;", rows, count, w.dim(data[0]));
+  w.out.line("[[maybe_unused]] const bool apart = sinter::are_ascending({}, {});", rows, count);
+  begin_rows(w, rows, y);
   w.out.line("const auto place = [=](std::int64_t r) {{ return sinter::index_of({}[r], {}); }};", rows,
              w.dim(data[0]));
-  const std::string bins = w.dim(regions * Dim(n.attributes.integer("output_height", 1)));
+  const int64_t height = n.attributes.integer("output_height", 1);
+  const std::string bins = w.dim(regions * Dim(height));
   const LayerWriter::Turns turns = w.open_parts(bins);
   std::string first = turns.first, end = turns.end;
   if (first != "0") {
     // Where regions may be of one row, of which the last one counts, the first thread takes all.
-    w.out.line("const bool apart = sinter::are_ascending({}, {});", rows, w.dim(regions));
     w.out.line("const std::int64_t first = apart ? {0} : 0, end = apart ? {1} : {0} > 0 ? 0 : {2};", first,
                end, bins);
     first = "first", end = "end";
+  }
+  if (filled && turns.first == "0") {
+    w.out.line("for (std::int64_t r = 0; apart && {0} > 0 && r <= {0}; ++r) gap(r);", count);
+  } else if (filled) {
+    w.out.line("if (apart && first < end) {{");
+    w.out.line("for (std::int64_t r = (first + {0}) / {1}; r < (end + {0}) / {1}; ++r) gap(r);", height - 1,
+               height);
+    w.out.line("if (end == {}) gap({});", bins, count);
+    w.out.line("}}");
   }
   w.out.line("sinter::roi_align_rows({}, geometry, {}, {}, {}, {}, {}, {}, {}, place);", image, at, images,
              first, end, align_options(n.attributes), y, align_sum(w, 2));

@@ -119,28 +119,34 @@ void eval_roi_align(Evaluation& e) { align_regions(e, 0, e.out[0]); }
 
 // roi_rows: RoiAlign of the inputs from 2 on, its result [n, ...] put into the rows [n] (input 1) of a copy
 // of input 0. Made of ScatterND(data, rows, RoiAlign(...)), the way detectors share one tensor between the
-// levels of their pyramid; attributes are RoiAlign's.
+// levels of their pyramid; attributes are RoiAlign's. With the attribute `fill` (one element), input 0 is the
+// shape int64[4] of a tensor that is full of it.
 void infer_roi_rows(Inference& x) {
-  x.require(x.dtype(0) == x.dtype(2) && x.dtype(1) == DType::kI64 && x.rank(1) == 1, "its operands' types");
-  const Shape made = roi_align_shape(x, 2);
-  x.require(x.rank(0) == 4, fmt::format("data of shape {}", text(x.shape(0))));
+  const Tensor* fill = x.attributes().tensor("fill");
+  const DType type = fill ? fill->dtype() : x.dtype(0);
+  x.require(type == x.dtype(2) && x.dtype(1) == DType::kI64 && x.rank(1) == 1, "its operands' types");
+  const Shape made = roi_align_shape(x, 2), data = fill ? known_elements(x, 0, "shape") : x.shape(0);
+  x.require(data.size() == 4, fmt::format("data of shape {}", text(data)));
   x.require_equal(x.shape(1)[0], made[0], "number of rows and regions");
   for (size_t d = 1; d < 4; ++d)
-    x.require_equal(x.shape(0)[d], made[d], fmt::format("axis {} of data and regions", d));
-  x.same(0, 0);
+    x.require_equal(data[d], made[d], fmt::format("axis {} of data and regions", d));
+  x.set(0, type, data);
 }
 void eval_roi_rows(Evaluation& e) {
-  const Tensor& data = e.in[0];
-  std::vector<int64_t> shape = data.shape();
+  Tensor& y = e.out[0];
+  if (const Tensor* fill = e.attributes().tensor("fill"))
+    fill_with(y, *fill, 0);
+  else
+    std::memcpy(y.mutable_data(), e.in[0].data(), static_cast<size_t>(y.bytes()));
+  std::vector<int64_t> shape = y.shape();
   shape[0] = e.in[1].size();
-  Tensor made(data.dtype(), shape);
+  Tensor made(y.dtype(), shape);
   if (made.size() > 0) align_regions(e, 2, made);
-  std::memcpy(e.out[0].mutable_data(), data.data(), static_cast<size_t>(data.bytes()));
-  const int64_t block = data.dim(0) > 0 ? data.bytes() / data.dim(0) : 0;
+  const int64_t rows = y.dim(0), block = rows > 0 ? y.bytes() / rows : 0;
   for (int64_t r = 0; r < shape[0]; ++r) {
-    const int64_t row = e.in[1].integer(r), at = row < 0 ? row + data.dim(0) : row;
-    if (at < 0 || at >= data.dim(0)) e.fail(fmt::format("row {} of {}", row, data.dim(0)));
-    std::memcpy(e.out[0].mutable_data() + at * block, made.data() + r * block, static_cast<size_t>(block));
+    const int64_t row = e.in[1].integer(r), at = row < 0 ? row + rows : row;
+    if (at < 0 || at >= rows) e.fail(fmt::format("row {} of {}", row, rows));
+    std::memcpy(y.mutable_data() + at * block, made.data() + r * block, static_cast<size_t>(block));
   }
 }
 
@@ -180,7 +186,7 @@ const std::vector<Op>& ops_detection() {
        .max_inputs = 5,
        .infer = infer_roi_rows,
        .eval = eval_roi_rows,
-       .note = "RoiAlign into rows of a tensor; made by pass fuse_regions"},
+       .note = "RoiAlign into rows of a tensor; made by passes fuse_regions and fill_regions"},
       {.name = "MaxRoiPool",
        .min_inputs = 2,
        .max_inputs = 2,

@@ -101,6 +101,8 @@ const std::vector<Pass>& all_passes() {
        "behind the layout passes", remove_identity},
       {"merge_common_again", "Computes equal Transposes and constants once.", "behind the layout passes",
        merge_common},
+      {"fill_regions", "Lets RoiAlign that writes rows of a tensor fill the others too.",
+       "behind the layout passes, which turn the shape of what is filled", fill_regions},
       {"fuse_squeeze_excite",
        "Recognises squeeze and excite: channels scaled by what two 1x1 convolutions make of their means.",
        "behind the layout passes; before fuse_epilogue, which lets it have an epilogue", fuse_squeeze_excite},

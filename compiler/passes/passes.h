@@ -24,6 +24,7 @@ bool lower_einsum(Graph&, const PassOptions&);
 bool lower_composites(Graph&, const PassOptions&);
 bool limit_boxes(Graph&, const PassOptions&);
 bool fuse_regions(Graph&, const PassOptions&);
+bool fill_regions(Graph&, const PassOptions&);
 bool fuse_pads(Graph&, const PassOptions&);
 bool fold_batchnorm(Graph&, const PassOptions&);
 bool fold_pad(Graph&, const PassOptions&);

@@ -108,6 +108,15 @@ TEST(DetectionKernels, RoiAlignOfChannelsLastAndIntoRows) {
         const auto regions = floats({n, 4}, corners), of = values(DType::kI64, {n}, exactly({0, 1}));
         if (last) s.add("RoiAlign", {image, regions, of}, a);
         s.add("roi_rows", {data, values(DType::kI64, {n}, exactly({4, -5, 2})), image, regions, of}, a);
+        AttributeList filled = a;  // rows in any order, and ascending ones
+        filled.push_back({"fill", Tensor::scalar(last ? 1.5f : -2.0f)});
+        const Dim few = min(n, 4);
+        const Arg shape = constant(Tensor::of(last ? Ints{9, 3, 2, 70} : Ints{9, 70, 3, 2}));
+        s.add("roi_rows", {shape, values(DType::kI64, {n}, exactly({4, -5, 2})), image, regions, of}, filled);
+        s.add("roi_rows",
+              {shape, values(DType::kI64, {few}, exactly({1, 4, 5, 7})), image, floats({few, 4}, corners),
+               values(DType::kI64, {few}, exactly({0, 1}))},
+              filled);
       }
   s.into(batch, "rows", {{{"N", 0}, {"H", 1}}, {{"N", 1}, {"H", 0}}, {{"N", 9}, {"H", 11}}});
   check(batch);
@@ -117,14 +126,20 @@ TEST(DetectionKernels, RoiAlignOfChannelsLastAndIntoRows) {
 TEST(DetectionKernels, RoiAlignIntoRowsByThreads) {
   GeneratedBatch batch;
   Sheet s;
-  for (const Ints& rows : {Ints{0, 1, 3, 4, 5, 8, 9}, Ints{0, 1, 3, 3, 5, 8, 9}, Ints{-9, 0, 2, 3, 4, 5, 6}})
-    s.add("roi_rows",
-          {floats({10, 7, 6, 70}), values(DType::kI64, {7}, exactly(rows)), floats({1, 12, 9, 70}),
-           floats({7, 4}, corners), values(DType::kI64, {7}, exactly({0}))},
-          {{"sampling_ratio", int64_t{2}},
-           {"output_height", int64_t{7}},
-           {"output_width", int64_t{6}},
-           {"channels_last", int64_t{1}}});
+  for (const Ints& rows : {Ints{0, 1, 3, 4, 5, 8, 9}, Ints{0, 1, 3, 3, 5, 8, 9}, Ints{-9, 0, 2, 3, 4, 5, 6},
+                           Ints{2, 3, 4, 5, 6, 7, 8}})
+    for (const bool filled : {false, true}) {
+      AttributeList a = {{"sampling_ratio", int64_t{2}},
+                         {"output_height", int64_t{7}},
+                         {"output_width", int64_t{6}},
+                         {"channels_last", int64_t{1}}};
+      if (filled) a.push_back({"fill", Tensor::scalar(0.5f)});
+      s.add("roi_rows",
+            {filled ? constant(Tensor::of(Ints{10, 7, 6, 70})) : floats({10, 7, 6, 70}),
+             values(DType::kI64, {7}, exactly(rows)), floats({1, 12, 9, 70}), floats({7, 4}, corners),
+             values(DType::kI64, {7}, exactly({0}))},
+            a);
+    }
   s.into(batch, "rows");
   for (const char* name : {"avx512", "aarch64"}) expect_good(batch.run(target(name), {.threads = 3}), name);
 }

@@ -1,4 +1,5 @@
-// fuse_regions: scattered rows, and RoiAlign that writes them; channels-last forms too.
+// fuse_regions and fill_regions: scattered rows, RoiAlign that writes them and fills the others;
+// channels-last forms too.
 #include "passes/proof.h"
 
 namespace sinter {
@@ -26,6 +27,26 @@ TEST(FuseRegions, RoiAlignWritesItsRows) {
   for (const char* op : {"ScatterElements", "ScatterND", "RoiAlign", "Expand"})
     EXPECT_EQ(count_op(*after, op), 0u) << op;
   expect_same_values(*before, *after, 1e-6, {1, 4});
+}
+
+TEST(FillRegions, RowsOfATensorMadeForThem) {
+  const auto once = graph_of(
+      std::string(kHead) +
+      "(float[1,3,8,8] x, float[N,4] r) => (float[P,3,2,2] y) {"
+      "  shape = Shape(r)  axes = Constant<value = int64[1] {0}>()  zero = Constant<value = int64 {0}>()"
+      "  n = Gather(shape, zero)  shape1 = Unsqueeze(n, axes)"
+      "  b = ConstantOfShape<value = int64[1] {0}>(shape1)"
+      "  two = Constant<value = int64[1] {2}>()  rows = Mul(shape1, two)"
+      "  tail = Constant<value = int64[3] {3, 2, 2}>()  all = Concat<axis = 0>(rows, tail)"
+      "  d = ConstantOfShape<value = float[1] {0.25}>(all)"
+      "  a = RoiAlign<output_height = 2, output_width = 2, sampling_ratio = 2>(x, r, b)"
+      "  one = Constant<value = int64 {1}>()  i = Range(zero, n, one)  m = Mul(i, two)"
+      "  column = Constant<value = int64[2] {-1, 1}>()  c = Reshape(m, column)  y = ScatterND(d, c, a) }");
+  auto filled = once->clone();
+  run_only(*filled, {"all"});
+  EXPECT_EQ(count_op(*filled, "roi_rows"), 1u);
+  EXPECT_EQ(count_op(*filled, "ConstantOfShape"), 1u) << "the pictures' numbers only";
+  expect_same_values(*once, *filled, 1e-6, {1, 4});
 }
 
 TEST(FuseRegions, IndicesThatDifferInARowStay) {
