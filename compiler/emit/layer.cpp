@@ -207,7 +207,7 @@ std::optional<LayerWriter::Strip> LayerWriter::strip() {
 }
 
 bool worth_parts(double flops, double elements, double flops_of_element) {
-  constexpr double kLeast = 200e3;  // flops that are worth a second thread: some 5 microseconds
+  constexpr double kLeast = 100e3;  // flops that are worth a second thread: some 2.5 microseconds
   return std::max(flops, flops_of_element * elements) >= kLeast;
 }
 

@@ -208,16 +208,7 @@ class Writer {
   void body() {
     const Dim batch = n_.inputs[0]->type.shape[0];
     const std::string tiles = w_.dim(tiles_y_ * tiles_x_), columns = w_.dim(tiles_x_);
-    w_.open_pictures(batch);
-    LayerWriter::Turns groups{"0", ""};
-    if (by_groups_ && w_.threads > 1)
-      groups = w_.open_parts(w_.dim(ceildiv(tiles_y_ * tiles_x_, Dim(choice_.group))));
-    v_ = w_.scratch_of_part("v", "float", choice_.tile.positions() * plane_);
-    if (groups.first == "0")
-      w_.out.line("for (std::int64_t first = 0; first < {}; first += {}) {{", tiles, choice_.group);
-    else
-      w_.out.line("for (std::int64_t first = {0} * {2}; first < {1} * {2}; first += {2}) {{", groups.first,
-                  groups.end, choice_.group);
+    open_groups(batch, tiles);
     w_.out.line("const std::int64_t count = sinter::min_of(std::int64_t{{{}}}, {} - first);", choice_.group,
                 tiles);
     w_.out.line("// the group's inputs, a run of tiles in a row at a time");
@@ -247,9 +238,36 @@ class Writer {
       panels_outermost(columns, panels);
       if (!by_groups_) w_.close_parts();
     }
+    close_groups(batch);
+  }
+
+  // A loop over the groups of every picture: of picture n, the tiles from `first` on. Parts are groups, of
+  // one picture or of all.
+  void open_groups(const Dim& batch, const std::string& tiles) {
+    const Dim groups = ceildiv(tiles_y_ * tiles_x_, Dim(choice_.group));
+    const bool parted = by_groups_ && w_.threads > 1;
+    if (parted && !batch.is(1)) {
+      const LayerWriter::Turns turns = w_.open_parts(w_.dim(batch * groups));
+      w_.out.line("for (std::int64_t turn = {}; turn < {}; ++turn) {{", turns.first, turns.end);
+      w_.out.line("const std::int64_t n = turn / {0}, first = turn % {0} * {1};", w_.dim(groups),
+                  choice_.group);
+    } else {
+      w_.open_pictures(batch);
+      LayerWriter::Turns turns{"0", ""};
+      if (parted) turns = w_.open_parts(w_.dim(groups));
+      if (turns.first == "0")
+        w_.out.line("for (std::int64_t first = 0; first < {}; first += {}) {{", tiles, choice_.group);
+      else
+        w_.out.line("for (std::int64_t first = {0} * {2}; first < {1} * {2}; first += {2}) {{", turns.first,
+                    turns.end, choice_.group);
+    }
+    v_ = w_.scratch_of_part("v", "float", choice_.tile.positions() * plane_);
+  }
+  void close_groups(const Dim& batch) {
+    const bool parted = by_groups_ && w_.threads > 1;
     w_.out.line("}}");
-    if (by_groups_ && w_.threads > 1) w_.close_parts();
-    w_.close_pictures();
+    if (parted) w_.close_parts();
+    if (!parted || batch.is(1)) w_.close_pictures();
   }
 
   // Transforms the part's channels of `run` tiles from t; they are the picture's from `channel` on.

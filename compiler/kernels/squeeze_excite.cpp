@@ -79,7 +79,8 @@ class Writer {
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int v = 0; v < kVectors; ++v) {}", line);
   }
-  static constexpr int kVectors = 4;  // of sums at a time
+  static constexpr int kVectors = 4;    // of sums at a time
+  static constexpr double kTwice = 10;  // flops in the time of an element that is added up and later scaled
   // Pixels that are summed at a time: a single chain over a whole picture would lose digits, and several
   // threads would have nothing to share. Their number is the same for any number of threads.
   int64_t chunk() const {
@@ -89,7 +90,7 @@ class Writer {
   // The loop over `extent` of v, `step` of them a turn; the caller closes it, and the parts behind it.
   void open_loop(const std::string& v, const Dim& extent, int64_t step) {
     const LayerWriter::Turns turns =
-        w_.open_parts(extent.is_static() ? w_.dim(ceildiv(extent, Dim(step))) : "1");
+        w_.open_parts(extent.is_static() ? w_.dim(ceildiv(extent, Dim(step))) : "1", kTwice);
     if (turns.first == "0") return w_.out.put(loop_text(v, w_.dim(extent)));
     w_.include("sinter/dims.h");
     w_.out.line("const std::int64_t end = sinter::min_of({} * {}, std::int64_t{{{}}});", turns.end, step,
@@ -136,7 +137,7 @@ class Writer {
   }
   // Where threads share the chunks: the scratch [chunks][padded channels] that their sums are in, else "".
   std::string shared_sums(const Dim& chunks, const std::string& area) {
-    const LayerWriter::Turns turns = w_.open_parts(chunks.is_static() ? w_.dim(chunks) : "1");
+    const LayerWriter::Turns turns = w_.open_parts(chunks.is_static() ? w_.dim(chunks) : "1", kTwice);
     std::string sums;
     if (turns.first != "0") {
       sums = w_.scratch("sums", "float", chunks.value() * padded(channels_));
