@@ -99,12 +99,12 @@ void declare_geometry(LayerWriter& w, size_t image = 0) {
              w.dim(y[height + 1]),
              float_literal(static_cast<double>(w.node.attributes.real("spatial_scale", 1))), last);
 }
-// What bins are summed with: vectors of channels where they lie beside each other.
+// What rows of bins are summed with: vectors of channels where they lie beside each other.
 std::string align_sum(LayerWriter& w, size_t image) {
   const Attributes& a = w.node.attributes;
   const bool lanes = a.integer("channels_last", 0) != 0 && a.text("mode", "avg") == "avg" &&
                      w.node.inputs[image]->type.dtype == DType::kF32 && w.target.lanes > 1;
-  if (!lanes) return "sinter::roi_detail::SumBin()";
+  if (!lanes) return "sinter::roi_detail::SumBins()";
   w.include("sinter/roi_lanes.h");
   return "RoiLanes()";
 }

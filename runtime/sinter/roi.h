@@ -83,12 +83,40 @@ inline Samples<S> samples(S start, S bin, std::int64_t ratio, std::int64_t exten
   return s;
 }
 
-// One bin, of all channels: the sum or the greatest of its samples, divided by `divisor`. Channels of the
-// image are `plane` elements apart, those of the bin `step`; so many at a time are summed.
-struct SumBin {
+// A row of bins over one axis' samples `rows`: `bin` is the width of each, the first begins at `left`.
+template <class S>
+struct BinRow {
+  Samples<S> rows;
+  S left, bin;
+  std::int64_t ratio;
+  bool greatest;
+
+  Samples<S> columns(std::int64_t column, const RoiGeometry& g) const {
+    return samples(left + static_cast<S>(column) * bin, bin, ratio, g.width);
+  }
+  // What the sum of a bin's samples is divided by.
+  S divisor(const Samples<S>& columns) const {
+    const S all = static_cast<S>(rows.count) * static_cast<S>(columns.count);
+    return greatest || !(all > S{1}) ? S{1} : all;
+  }
+};
+
+// One bin after the other, of all channels: the sum or the greatest of its samples. Channels of the image are
+// `plane` elements apart, those of the bin `step`; so many at a time are summed.
+struct SumBins {
   template <class T, class S>
-  void operator()(const T* image, const RoiGeometry& g, const Samples<S>& rows, const Samples<S>& columns,
-                  bool greatest, S divisor, T* to) const {
+  void operator()(const T* image, const RoiGeometry& g, const BinRow<S>& row, T* to) const {
+    for (std::int64_t column = 0; column < g.columns; ++column) {
+      const Samples<S> columns = row.columns(column, g);
+      bin(image, g, row.rows, columns, row.greatest, row.divisor(columns),
+          to + column * (g.channels_last ? g.channels : 1));
+    }
+  }
+
+ private:
+  template <class T, class S>
+  static void bin(const T* image, const RoiGeometry& g, const Samples<S>& rows, const Samples<S>& columns,
+                  bool greatest, S divisor, T* to) {
     constexpr std::int64_t kAtOnce = 64;
     const std::int64_t plane = g.channels_last ? 1 : g.height * g.width,
                        step = g.channels_last ? 1 : g.rows * g.columns;
@@ -100,7 +128,6 @@ struct SumBin {
     }
   }
 
- private:
   template <class T, class S>
   static void sum(const T* x, const RoiGeometry& g, std::int64_t channels, std::int64_t plane,
                   const Samples<S>& rows, const Samples<S>& columns, bool greatest, S* sums) {
@@ -150,14 +177,13 @@ inline bool images_exist(const std::int64_t* images, std::int64_t count, std::in
 // that each is of give y [count][channels][rows][columns]. Each bin is the mean (or, `greatest`, the greatest
 // weighted pixel) of ratio * ratio bilinear samples; ratio 0: as many as the bin has pixels. `half_pixel`:
 // coordinates are of pixel corners, not centres. With channels last, y is [count][rows][columns][channels].
-// `bin_of`: what computes a bin; see roi_lanes.h for another. Computes rows of bins [first, end) of the
-// count * g.rows that there are; what region r gives is number place(r) of y. All images exist.
-template <class T, class R, class Bin = roi_detail::SumBin, class Place = roi_detail::OwnPlace>
+// `bins_of`: what computes a row of bins; see roi_lanes.h for another. Computes rows of bins [first, end) of
+// the count * g.rows that there are; what region r gives is number place(r) of y. All images exist.
+template <class T, class R, class Bins = roi_detail::SumBins, class Place = roi_detail::OwnPlace>
 inline void roi_align_rows(const T* x, const RoiGeometry& g, const R* regions, const std::int64_t* images,
                            std::int64_t first, std::int64_t end, std::int64_t ratio, bool half_pixel,
-                           bool greatest, T* y, const Bin& bin_of = {}, const Place& place = {}) {
+                           bool greatest, T* y, const Bins& bins_of = {}, const Place& place = {}) {
   using S = roi_detail::Sum<T>;
-  const std::int64_t bins = g.rows * g.columns;
   const S shift = half_pixel ? S{0.5f} : S{0}, scale = static_cast<S>(g.scale);
   for (std::int64_t row = first; row < end; ++row) {
     const std::int64_t r = row / g.rows;
@@ -170,17 +196,12 @@ inline void roi_align_rows(const T* x, const RoiGeometry& g, const R* regions, c
     }
     const S bin_y = height / static_cast<S>(g.rows), bin_x = width / static_cast<S>(g.columns);
     const S top = corner[1] + static_cast<S>(row % g.rows) * bin_y;
-    const auto rows = roi_detail::samples(top, bin_y, ratio, g.height);
+    const roi_detail::BinRow<S> bins{roi_detail::samples(top, bin_y, ratio, g.height), corner[0], bin_x,
+                                     ratio, greatest};
     const T* image = x + images[r] * g.channels * g.height * g.width;
-    T* of_region = y + place(r) * g.channels * bins;
-    for (std::int64_t column = 0; column < g.columns; ++column) {
-      const std::int64_t bin = row % g.rows * g.columns + column;
-      const S left = corner[0] + static_cast<S>(column) * bin_x;
-      const auto columns = roi_detail::samples(left, bin_x, ratio, g.width);
-      const S all = static_cast<S>(rows.count) * static_cast<S>(columns.count);
-      bin_of(image, g, rows, columns, greatest, greatest || !(all > S{1}) ? S{1} : all,
-             of_region + bin * (g.channels_last ? g.channels : 1));
-    }
+    bins_of(image, g, bins,
+            y + place(r) * g.channels * g.rows * g.columns +
+                row % g.rows * g.columns * (g.channels_last ? g.channels : 1));
   }
 }
 
