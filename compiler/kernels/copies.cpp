@@ -10,6 +10,7 @@
 namespace sinter {
 
 bool is_movable(DType t) { return size_of(t) > 0 && cpp_name(t) != "void"; }
+bool is_word(DType t) { return t == DType::kF32 || t == DType::kI32; }
 bool is_movable(const Node& n) {
   for (const auto* list : {&n.inputs, &n.outputs})
     for (const Value* v : *list)
@@ -130,12 +131,12 @@ class CopyNest {
     const CopyAxis& last = axes_.back();
     if (last.to.is(1) && (last.from.is(1) || last.from.is(0))) {
       if (in_parts_) begin_with_input();
-      return runs();
+      return runs(kInRuns);
     }
     if (last.to.is(1))
       for (size_t p = axes_.size() - 1; p-- > 0;)
         if (axes_[p].from.is(1)) return exchange(p);
-    if (takes_every(last)) return every();
+    if (takes_every(last)) return runs(kOneByOne);
     loops(axes_);
   }
 
@@ -173,23 +174,27 @@ class CopyNest {
   }
 
   // The innermost axis is one run of the output.
-  void runs() {
-    if (axes_.size() == 1 && in_parts_) return run_in_parts();
+  void runs(double flops_of_element) {
+    if (axes_.size() == 1 && in_parts_) return run_in_parts(flops_of_element);
     const CopyAxis& last = axes_.back();
-    open(axes_.size() - 1, kInRuns);
+    open(axes_.size() - 1, flops_of_element);
     run(behind(to_.pointer, at(true, index_)), at(false, index_), e_.text(last.extent));
     close();
   }
   void run(const std::string& to, const std::string& from, const std::string& count) {
-    if (axes_.back().from.is(1))
+    const Dim& step = axes_.back().from;
+    if (step.is(1))
       out_.line("sinter::copy({}, {}, {});", to, behind(from_.pointer, from), count);
+    else if (!step.is(0))
+      out_.line("sinter::every<{}>({}, {}, {});", step.value(), to, behind(from_.pointer, from), count);
     else
       out_.line("sinter::fill({}, {}, {}[{}]);", to, count, from_.pointer, from);
   }
-  void run_in_parts() {
-    pieces(e_, axes_[0].extent, kPiece, kInRuns, [&](const std::string& first, const std::string& count) {
-      run(behind(to_.pointer, at(true, {first})), at(false, {first}), count);
-    });
+  void run_in_parts(double flops_of_element) {
+    pieces(e_, axes_[0].extent, kPiece, flops_of_element,
+           [&](const std::string& first, const std::string& count) {
+             run(behind(to_.pointer, at(true, {first})), at(false, {first}), count);
+           });
   }
 
   // Axis p is contiguous in the input, the last one in the output.
@@ -212,36 +217,18 @@ class CopyNest {
     close();
   }
 
-  bool words() const { return to_.dtype == DType::kF32 || to_.dtype == DType::kI32; }
-
   // Every second to fourth float of a run: columns of a narrow matrix, one at a time.
   bool takes_every(const CopyAxis& last) const {
     constexpr int64_t kLeast = 8;
-    return words() && last.to.is(1) && last.from.is_static() && last.from.value() >= 2 &&
+    return is_word(to_.dtype) && last.to.is(1) && last.from.is_static() && last.from.value() >= 2 &&
            is_short(last.from) && last.extent.hi() >= kLeast;
-  }
-  void every() {
-    const CopyAxis last = axes_.back();
-    const auto run = [&](const std::string& to, const std::string& from, const std::string& count) {
-      out_.line("sinter::every<{}>({}, {}, {});", last.from.value(), to, from, count);
-    };
-    if (axes_.size() == 1 && in_parts_) {
-      return pieces(
-          e_, last.extent, kPiece, kOneByOne, [&](const std::string& first, const std::string& count) {
-            run(behind(to_.pointer, at(true, {first})), behind(from_.pointer, at(false, {first})), count);
-          });
-    }
-    open(axes_.size() - 1);
-    run(behind(to_.pointer, at(true, index_)), behind(from_.pointer, at(false, index_)),
-        e_.text(last.extent));
-    close();
   }
 
   // Two to four rows of floats that become one whose elements take turns, or the other way round.
   bool takes_turns(const CopyAxis& a, const CopyAxis& last) const {
     const bool together = is_short(last.extent) && a.to == last.extent,
                apart = is_short(a.extent) && last.from == a.extent;
-    return words() && (together || apart) && !(axes_.empty() && in_parts_);
+    return is_word(to_.dtype) && (together || apart) && !(axes_.empty() && in_parts_);
   }
   void turns(const CopyAxis& a, const CopyAxis& last) {
     open(axes_.size());

@@ -14,6 +14,7 @@ namespace sinter {
 
 // Whether elements of the type can be moved by generated code (not strings, not complex numbers).
 bool is_movable(DType);
+bool is_word(DType);           // moved as vectors of floats are, by the shuffles of sinter/copy.h
 bool is_movable(const Node&);  // all its tensors
 
 // The symbol, where `d` is nothing but a count that this node itself finds in its data; else null.

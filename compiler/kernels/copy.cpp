@@ -158,12 +158,10 @@ void emit_columns(LayerWriter& w, const Dim& rows) {
   const std::string y = w.output(0);
   const LayerWriter::Turns turns = w.open_parts(w.dim(rows), kOneByOne);
   const DType type = n.outputs[0]->type.dtype;
-  const bool words = type == DType::kF32 || type == DType::kI32;
-  if (words && inputs.size() >= 2 && inputs.size() <= 4) {
+  if (is_word(type) && inputs.size() >= 2 && inputs.size() <= 4) {
     const bool parted = turns.first != "0";
     std::string from;
-    for (const std::string& x : inputs)
-      from += (from.empty() ? "" : ", ") + (parted ? x + " + " + turns.first : x);
+    for (const std::string& x : inputs) from += (from.empty() ? "" : ", ") + behind(x, turns.first);
     w.include("sinter/copy.h");
     w.out.line("const {}* const columns[] = {{{}}};", cpp_name(type), from);
     w.out.line("sinter::interleave<{}>({}, columns, {});", inputs.size(),

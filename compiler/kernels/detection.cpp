@@ -160,7 +160,7 @@ void begin_rows(LayerWriter& w, const std::string& rows, const std::string& y) {
     return;
   }
   const std::string element = element_literal(*fill, 0), block = w.dim(product(data, 1));
-  w.out.line("if (!apart || {} == 0) sinter::fill({}, {}, {});", regions, y, all, element);
+  w.out.line("if (!apart) sinter::fill({}, {}, {});", y, all, element);
   w.out.line("const auto gap = [=](std::int64_t r) {{");
   w.out.line("const std::int64_t from = r > 0 ? {}[r - 1] + 1 : 0, to = r < {} ? {}[r] : {};", rows, regions,
              rows, w.dim(data[0]));
@@ -182,7 +182,7 @@ void emit_roi_rows(LayerWriter& w) {
   w.out.line("if (!sinter::images_exist({}, {}, geometry.batches)) return sinter::kIndexError;", images,
              count);
   w.out.line("if (!sinter::are_inside({}, {}, {})) return sinter::kIndexError;", rows, count, w.dim(data[0]));
-  w.out.line("[[maybe_unused]] const bool apart = sinter::are_ascending({}, {});", rows, count);
+  w.out.line("[[maybe_unused]] const bool apart = {1} > 0 && sinter::are_ascending({0}, {1});", rows, count);
   begin_rows(w, rows, y);
   w.out.line("const auto place = [=](std::int64_t r) {{ return sinter::index_of({}[r], {}); }};", rows,
              w.dim(data[0]));
@@ -197,7 +197,7 @@ void emit_roi_rows(LayerWriter& w) {
     first = "first", end = "end";
   }
   if (filled && turns.first == "0") {
-    w.out.line("for (std::int64_t r = 0; apart && {0} > 0 && r <= {0}; ++r) gap(r);", count);
+    w.out.line("for (std::int64_t r = 0; apart && r <= {}; ++r) gap(r);", count);
   } else if (filled) {
     w.out.line("if (apart && first < end) {{");
     w.out.line("for (std::int64_t r = (first + {0}) / {1}; r < (end + {0}) / {1}; ++r) gap(r);", height - 1,
