@@ -9,6 +9,7 @@
 #include "ir/error.h"
 #include "passes/pass.h"
 #include "plan/arrange.h"
+#include "plan/strips.h"
 
 namespace sinter {
 namespace {
@@ -103,13 +104,17 @@ std::vector<std::string> reserved_names(const Graph& g, const std::string& name)
   return names;
 }
 
-// Plans until the arena keeps its budget and the packed weights theirs.
-void plan_model(Compiled& c, int threads, int64_t most_weights, bool spend) {
+void plan_once(Compiled& c, int threads, bool spend) {
+  c.weights = WeightStore();
+  c.plan =
+      make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), threads, spend);
+}
+
+// Plans for one thread, until the arena keeps its budget and the packed weights theirs.
+void plan_model(Compiled& c, int64_t most_weights) {
   const auto excess = [&] { return static_cast<int64_t>(c.weights.bytes().size()) - most_weights; };
   for (;;) {
-    c.weights = WeightStore();
-    c.plan =
-        make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), threads, spend);
+    plan_once(c, 1, true);
     if (!shrink_weights(*c.graph, c.plan, excess()) && !drop_half_weights(*c.graph, c.plan) &&
         !limit_scratch(*c.graph, c.plan))
       break;
@@ -120,6 +125,14 @@ void plan_model(Compiled& c, int threads, int64_t most_weights, bool spend) {
     std::cerr << fmt::format(
         "sinter: warning: the weights take {} bytes as they are packed, {} more than 1.1 times the model's\n",
         c.weights.bytes().size(), excess());
+}
+
+// Plans the same algorithms, which one thread's budget has left, for several: any number makes the same bits.
+void share_plan(Compiled& c, const ModelOptions& o, int64_t max_ram) {
+  share_strips(*c.graph, *c.target, o.threads);
+  if (!o.small_weights) store_weight_parts(*c.graph, *c.target, o.threads);
+  plan_once(c, o.threads, true);
+  if (c.plan.arena_bytes > max_ram) plan_once(c, o.threads, false);
 }
 
 }  // namespace
@@ -152,13 +165,10 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   passes.dot_products = c.target->dot_products || o.small_weights;  // as floats, bytes would take four times
   run_passes(*c.graph, passes, hooks);
   tell_near_weights(*c.graph, *c.target);
-  arrange(*c.graph, *c.target, o.threads, 0, tuning);
-  if (o.small_weights)
-    store_small_weights(*c.graph);
-  else
-    store_weight_parts(*c.graph, *c.target, o.threads);
-  plan_model(c, o.threads, most_weights, true);
-  if (o.threads > 1 && c.plan.arena_bytes > max_ram) plan_model(c, o.threads, most_weights, false);
+  arrange(*c.graph, *c.target, 0, tuning);
+  if (o.small_weights) store_small_weights(*c.graph);
+  plan_model(c, most_weights);
+  if (o.threads > 1) share_plan(c, o, max_ram);
   if (c.plan.arena_bytes > max_ram)
     refuse("the arena takes {} bytes, --max-ram allows {}; at least {} are alive at once", c.plan.arena_bytes,
            max_ram, c.plan.live_bytes);

@@ -4,14 +4,14 @@
 
 namespace sinter {
 
-void arrange(Graph& g, const Target& target, int threads, int64_t cache, const Tuning& tuning) {
+void arrange(Graph& g, const Target& target, int64_t cache, const Tuning& tuning) {
   apply_tuning(g, tuning);
   separate_outputs(g);
   schedule(g);
   read_parts(g, target);
   place_concats(g, target);
   read_planes(g, target);
-  make_strips(g, target, cache, tuning, threads);
+  make_strips(g, target, cache, tuning);
 }
 
 }  // namespace sinter

@@ -8,6 +8,6 @@ namespace sinter {
 // that write or read where it is (in_place.cpp) or run in strips (strips.cpp). `cache`:
 // bytes that a strip's buffers may take, 0 for the target's second level. `tuning` decides where it knows the
 // layers. Then make_plan may be called.
-void arrange(Graph&, const Target&, int threads = 1, int64_t cache = 0, const Tuning& tuning = {});
+void arrange(Graph&, const Target&, int64_t cache = 0, const Tuning& tuning = {});
 
 }  // namespace sinter

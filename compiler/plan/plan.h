@@ -41,6 +41,7 @@ struct Plan {
 };
 
 // What an arena may take: 15 % more than the live bytes, 64 KiB, and the scratch of threads beyond the first.
+// It is kept for one thread; several run what that leaves, in pieces of scratch of their own.
 int64_t arena_limit(const Plan&);
 // Where the arena takes more: layers whose scratch for Winograd or Strassen is the reason get a limit for it
 // (attribute `winograd_bytes`, `strassen_bytes`), and give that up where it is too small (the attribute

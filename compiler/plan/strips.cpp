@@ -1,6 +1,7 @@
 #include "plan/strips.h"
 
 #include <algorithm>
+#include <map>
 
 #include "ops/op.h"
 #include "ops/window.h"
@@ -115,6 +116,14 @@ void mark(const std::vector<Node*>& group, int64_t number, int64_t rows, int thr
   }
 }
 
+// Takes a group's marks, and what a strip does not let its layers use either.
+void part(const std::vector<Node*>& group) {
+  for (Node* n : group)
+    for (const char* name :
+         {"strip", "strip_parts", "strip_in", "strip_out", "strip_rows", "strip_bytes", "amx"})
+      n->attributes.erase(name);
+}
+
 // Expand + depthwise + project, or two of them; a single convolution only with the way from or to planes, or
 // with the pool behind it.
 bool is_group(const std::vector<Node*>& group) {
@@ -155,17 +164,29 @@ bool is_tuned_apart(const std::vector<Node*>& group, const Tuning& tuning) {
 
 }  // namespace
 
-void make_strips(Graph& g, const Target& target, int64_t cache, const Tuning& tuning, int threads) {
+void make_strips(Graph& g, const Target& target, int64_t cache, const Tuning& tuning) {
   if (cache == 0) cache = machine_of(target).l2;
   int64_t number = 0;
   for (size_t i = 0; i + 1 < g.nodes.size(); ++i)
     for (const size_t size : {5, 4, 3, 2}) {
       const std::vector<Node*> group = group_at(g, i, size, target);
-      const int64_t rows = group.empty() ? 0 : rows_of(group, cache, threads);
+      const int64_t rows = group.empty() ? 0 : rows_of(group, cache, 1);
       if (rows == 0 || is_tuned_apart(group, tuning)) continue;
-      mark(group, number++, rows, threads);
+      mark(group, number++, rows, 1);
       break;
     }
+}
+
+void share_strips(Graph& g, const Target& target, int threads, int64_t cache) {
+  if (cache == 0) cache = machine_of(target).l2;
+  std::map<int64_t, std::vector<Node*>> groups;
+  for (const auto& n : g.nodes)
+    if (n->attributes.has("strip")) groups[n->attributes.integer("strip", 0)].push_back(n.get());
+  for (const auto& [number, group] : groups)
+    if (const int64_t rows = rows_of(group, cache, threads))
+      mark(group, number, rows, threads);
+    else
+      part(group);
 }
 
 size_t behind_strips(const Plan& plan, size_t layer) {

@@ -16,9 +16,11 @@
 namespace sinter {
 
 // Finds groups that are worth it: what is between would not stay in `cache` bytes; 0: the target's
-// second-level cache. Those that `tuning` knows to be faster apart stay so. `threads`: as many turns for
-// each, so groups with fewer turns than threads run apart.
-void make_strips(Graph&, const Target&, int64_t cache = 0, const Tuning& tuning = {}, int threads = 1);
+// second-level cache. Those that `tuning` knows to be faster apart stay so.
+void make_strips(Graph&, const Target&, int64_t cache = 0, const Tuning& tuning = {});
+// Cuts the groups that make_strips has found for `threads`, the same number of turns for each. Those with
+// fewer turns than threads run apart, by the kernels that they have in a strip, which make the same bits.
+void share_strips(Graph&, const Target&, int threads, int64_t cache = 0);
 
 // The layer behind the group that begins with `layer`; layer + 1 where none does.
 size_t behind_strips(const Plan&, size_t layer);

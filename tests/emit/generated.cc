@@ -468,7 +468,8 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
       read_parts(*graphs[i], target);
       place_concats(*graphs[i], target);
       read_planes(*graphs[i], target);
-      make_strips(*graphs[i], target, o.cache, {}, o.threads);
+      make_strips(*graphs[i], target, o.cache);
+      share_strips(*graphs[i], target, o.threads, o.cache);
       WeightStore store;
       const Plan plan = make_plan(*graphs[i], target, store, taken, o.threads);
       take_functions(plan, taken);

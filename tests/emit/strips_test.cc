@@ -247,7 +247,7 @@ void add_planes_winograd(GeneratedBatch& batch, const char* name) {
       if (positions == 6 && p.height != 61) c.add_residual(c.input(y->type.shape));
       auto planned = c.g->clone();
       planned->outputs.push_back(planned->nodes.back()->outputs[0]);
-      arrange(*planned, target(name), 1, kCache);
+      arrange(*planned, target(name), kCache);
       const Node& conv = *planned->nodes[1];
       EXPECT_EQ(std::string(find_kernel(conv, target(name))->name), "conv_planes_winograd") << p.kernel[1];
       EXPECT_EQ(conv.attributes.has("strip"), p.height == 61);
@@ -380,7 +380,8 @@ TEST(Strips, AreSharedByThreads) {
     Value* x = c.input(picture(40, 18, 90));
     Value* y = c.conv(c.conv(x, 90, 3, 1, 1, true), 24, 1, 1, 0);
     c.g->outputs.push_back(y);
-    make_strips(*c.g, target("avx512"), 160 << 10, {}, row.threads);
+    make_strips(*c.g, target("avx512"), 160 << 10);
+    share_strips(*c.g, target("avx512"), row.threads, 160 << 10);
     const Attributes &first = c.g->nodes[0]->attributes, &last = c.g->nodes.back()->attributes;
     EXPECT_EQ(last.integer("strip_rows", 0), row.rows) << row.threads;
     EXPECT_EQ(first.integer("strip_parts", 1), row.parts) << row.threads;

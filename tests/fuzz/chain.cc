@@ -128,7 +128,7 @@ const Target& target_of(uint32_t choice) {
 constexpr int64_t kCache = 4096;  // so small that little pictures go in strips
 
 size_t make(Graph& g, const Target& target) {
-  arrange(g, target, 1, kCache);
+  arrange(g, target, kCache);
   for (;;) {
     WeightStore weights;
     const Plan plan = make_plan(g, target, weights);
