@@ -18,11 +18,15 @@ class Net:
     def __init__(self, seed):
         self.random, self.nodes, self.weights, self.count = np.random.default_rng(seed), [], [], 0
 
-    def node(self, op, inputs, **attributes):
+    def parts(self, op, inputs, outputs, **attributes):
+        """One node of several outputs."""
         self.count += 1
-        out = f"v{self.count}"
-        self.nodes.append(helper.make_node(op, inputs, [out], name=f"{op.lower()}_{self.count}", **attributes))
-        return out
+        outs = [f"v{self.count}" + (f"_{k}" if k else "") for k in range(outputs)]
+        self.nodes.append(helper.make_node(op, inputs, outs, name=f"{op.lower()}_{self.count}", **attributes))
+        return outs
+
+    def node(self, op, inputs, **attributes):
+        return self.parts(op, inputs, 1, **attributes)[0]
 
     def constant(self, array):
         name = f"w{len(self.weights)}"
@@ -41,6 +45,8 @@ class Net:
             y = self.node("Clip", [y, self.constant(np.float32(0)), self.constant(np.float32(6))])
         elif act == "HardSwish":
             y = self.node("HardSwish", [y])
+        elif act == "SiLU":
+            y = self.node("Mul", [y, self.node("Sigmoid", [y])])
         return y, out, (h + 2 * p - k) // s + 1, (w + 2 * p - k) // s + 1
 
     def pool(self, x, k, s, p=0, ceil=0):
@@ -55,6 +61,17 @@ class Net:
 
     def concat(self, *xs):
         return self.node("Concat", [x[0] for x in xs], axis=1), sum(x[1] for x in xs), *xs[0][2:]
+
+    def split(self, x, k):
+        """x as k pieces of as many channels."""
+        c = x[1] // k
+        return [(y, c, *x[2:]) for y in self.parts("Split", [x[0], self.integers([c] * k)], k, axis=1)]
+
+    def double(self, x):
+        """Every pixel twice along both axes."""
+        y = self.node("Resize", [x[0], "", self.constant(np.float32([1, 1, 2, 2]))], mode="nearest", nearest_mode="floor",
+                      coordinate_transformation_mode="asymmetric")
+        return y, x[1], 2 * x[2], 2 * x[3]
 
     def mean(self, x):
         """The mean of each channel, [N, C]."""
@@ -170,12 +187,72 @@ def unet(n, x):
             skips.append(x)
             x = n.pool(x, 2, 2)
     for skip in reversed(skips):
-        sizes = n.constant(np.float32([1, 1, 2, 2]))
-        up = n.node("Resize", [x[0], "", sizes], mode="nearest", nearest_mode="floor",
-                    coordinate_transformation_mode="asymmetric")
-        x = n.concat((up, x[1], x[2] * 2, x[3] * 2), skip)
+        x = n.concat(n.double(x), skip)
         x = n.conv(n.conv(x, skip[1], 3), skip[1], 3)
     return n.conv(x, 2, act=None)[0]
+
+
+def silu(n, x, out, k=1, s=1):
+    return n.conv(x, out, k, s, act="SiLU")
+
+
+def c2f(n, x, out, repeat, short):
+    """YOLOv8's block: half the channels go on through pairs of convolutions, all that came by is joined."""
+    parts = n.split(silu(n, x, out), 2)
+    for _ in range(repeat):
+        y = silu(n, silu(n, parts[-1], out // 2, 3), out // 2, 3)
+        parts.append(n.add(parts[-1], y) if short else y)
+    return silu(n, n.concat(*parts), out)
+
+
+def yolov8n_levels(n, x):
+    """Its trunk and neck: features of 64, 128 and 256 channels, one place for 8, 16 and 32 pixels."""
+    x = c2f(n, silu(n, silu(n, x, 16, 3, 2), 32, 3, 2), 32, 1, True)
+    p3 = c2f(n, silu(n, x, 64, 3, 2), 64, 2, True)
+    p4 = c2f(n, silu(n, p3, 128, 3, 2), 128, 2, True)
+    pools = [silu(n, c2f(n, silu(n, p4, 256, 3, 2), 256, 1, True), 128)]
+    for _ in range(3):
+        pools.append(n.pool(pools[-1], 5, 1, 2))
+    p5 = silu(n, n.concat(*pools), 256)
+    p4 = c2f(n, n.concat(n.double(p5), p4), 128, 1, False)
+    p3 = c2f(n, n.concat(n.double(p4), p3), 64, 1, False)
+    p4 = c2f(n, n.concat(silu(n, p3, 64, 3, 2), p4), 128, 1, False)
+    return p3, p4, c2f(n, n.concat(silu(n, p4, 128, 3, 2), p5), 256, 1, False)
+
+
+def yolov8n_boxes(n, bins, places):
+    """Centre and extent of a box a place, in pixels. `bins`: for each of its sides 16 weights, whose mean is the distance."""
+    count = sum(h * w for h, w, _ in places)
+    y = n.node("Transpose", [n.node("Reshape", [bins, n.integers([1, 4, 16, count])])], perm=[0, 2, 1, 3])
+    y = n.node("Conv", [n.node("Softmax", [y], axis=1), n.constant(np.arange(16).reshape(1, 16, 1, 1))], kernel_shape=[1, 1])
+    near, far = n.parts("Split", [n.node("Reshape", [y, n.integers([1, 4, count])]), n.integers([2, 2])], 2, axis=1)
+    centres = [np.stack(np.meshgrid(np.arange(w) + 0.5, np.arange(h) + 0.5)).reshape(2, -1) for h, w, _ in places]
+    centres = n.constant(np.concatenate(centres, axis=1)[None])
+    strides = n.constant(np.concatenate([np.full(h * w, s) for h, w, s in places])[None])
+    low, high = n.node("Sub", [centres, near]), n.node("Add", [centres, far])
+    middle = n.node("Div", [n.node("Add", [low, high]), n.constant(np.float32(2))])
+    return n.node("Mul", [n.node("Concat", [middle, n.node("Sub", [high, low])], axis=1), strides])
+
+
+def yolov8n_seg(n, x):
+    """Boxes, scores of 80 classes and 32 mask coefficients as [1, 116, places], and the masks to be mixed."""
+    def branch(x, width, out):
+        return n.conv(silu(n, silu(n, x, width, 3), width, 3), out, act=None)
+
+    def flat(xs):
+        return n.node("Concat", [n.node("Reshape", [x[0], n.integers([1, x[1], -1])]) for x in xs], axis=2)
+
+    levels = yolov8n_levels(n, x)
+    y = silu(n, levels[0], 64, 3)
+    weight = n.constant(n.random.standard_normal((64, 64, 2, 2)) / 8)
+    large = n.node("ConvTranspose", [y[0], weight, n.constant(np.zeros(64))], kernel_shape=[2, 2], strides=[2, 2])
+    masks = silu(n, silu(n, (large, 64, 2 * y[2], 2 * y[3]), 64, 3), 32)[0]
+    coefficients = flat([branch(p, 32, 32) for p in levels])
+    joined = flat([n.concat(branch(p, 64, 64), branch(p, 80, 80)) for p in levels])
+    bins, scores = n.parts("Split", [joined, n.integers([64, 80])], 2, axis=1)
+    boxes = yolov8n_boxes(n, bins, [(p[2], p[3], 8 << k) for k, p in enumerate(levels)])
+    found = n.node("Concat", [boxes, n.node("Sigmoid", [scores])], axis=1)
+    return n.node("Concat", [found, coefficients], axis=1), masks
 
 
 def encoder(n, x, tokens, width, inner, heads, first, mask=None):
@@ -244,6 +321,7 @@ MODELS = {
     "resnet18": ([1, 3, 224, 224], resnet18),
     "resnet50": ([1, 3, 224, 224], resnet50),
     "unet": ([1, 3, 256, 256], unet),
+    "yolov8n_seg": ([1, 3, 320, 320], yolov8n_seg),
     "bert": ([1, 128], bert),
     "vit_tiny": ([1, 3, 224, 224], vit_tiny),
 }
@@ -260,11 +338,14 @@ def make(name):
     """The model `name` as a ModelProto."""
     shape, build = MODELS[name]
     net = Net(sum(name.encode()))
-    out = build(net, ("x", *shape[1:]))
-    net.nodes[-1].output[0] = "y"
+    outs = build(net, ("x", *shape[1:]))
+    named = {outs: "y"} if isinstance(outs, str) else {out: f"y{k}" for k, out in enumerate(outs)}
+    for node in net.nodes:
+        node.output[0] = named.get(node.output[0], node.output[0])
     kind = TensorProto.INT64 if name == "bert" else TensorProto.FLOAT
     inputs = [helper.make_tensor_value_info(n, kind, s) for n, s in [("x", shape), *MORE_INPUTS.get(name, [])]]
-    graph = helper.make_graph(net.nodes, name, inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], net.weights)
+    results = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in named.values()]
+    graph = helper.make_graph(net.nodes, name, inputs, results, net.weights)
     model = onnx.shape_inference.infer_shapes(
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
     return model
