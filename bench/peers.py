@@ -16,7 +16,7 @@ import numpy as np
 
 
 class OnnxRuntime:
-    def __init__(self, path, feed, threads):
+    def __init__(self, path, feed, threads, outputs):
         import onnxruntime
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
@@ -29,7 +29,7 @@ class OnnxRuntime:
 
 
 class OpenVino:
-    def __init__(self, path, feed, threads):
+    def __init__(self, path, feed, threads, outputs):
         import openvino
         compiled = openvino.Core().compile_model(path, "CPU", {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1,
                                                                "INFERENCE_PRECISION_HINT": "f32"})
@@ -40,20 +40,17 @@ class OpenVino:
 
 
 class Mnn:
-    def __init__(self, path, feed, threads):
+    def __init__(self, path, feed, threads, outputs):
         import MNN
-        import onnx
         file = path + ".mnn"
         path, file = os.path.abspath(path), os.path.abspath(file)
         # In the file's folder: the converter leaves files where it runs.
         subprocess.run([sys.executable, "-m", "MNN.tools.mnnconvert", "-f", "ONNX", "--modelFile", path, "--MNNModel", file,
                         "--bizCode", "bench"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        cwd=os.path.dirname(path))
-        graph = onnx.load(path).graph
         config = ({"backend": "CPU", "numThread": threads, "precision": "high"},)
         runtime = MNN.nn.create_runtime_manager(config)
-        self.net = MNN.nn.load_module_from_file(file, [i.name for i in graph.input], [o.name for o in graph.output],
-                                                runtime_manager=runtime)
+        self.net = MNN.nn.load_module_from_file(file, list(feed), outputs, runtime_manager=runtime)
         self.inputs = [self.input(MNN.expr, v) for v in feed.values()]
 
     @staticmethod
@@ -66,12 +63,12 @@ class Mnn:
 
 
 class Ncnn:
-    def __init__(self, path, feed, threads):
+    def __init__(self, path, feed, threads, outputs):
         import ncnn
         subprocess.run(["pnnx", path], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        cwd=os.path.dirname(path))
         stem = path[:-len(".onnx")]
-        self.ncnn, self.net, self.feed = ncnn, ncnn.Net(), feed
+        self.ncnn, self.net, self.feed, self.outputs = ncnn, ncnn.Net(), feed, len(outputs)
         self.net.opt.num_threads = threads
         self.net.opt.use_fp16_storage = self.net.opt.use_fp16_arithmetic = self.net.opt.use_bf16_storage = False
         if self.net.load_param(stem + ".ncnn.param") or self.net.load_model(stem + ".ncnn.bin"):
@@ -81,10 +78,13 @@ class Ncnn:
         extractor = self.net.create_extractor()
         for k, value in enumerate(self.feed.values()):
             extractor.input(f"in{k}", self.ncnn.Mat(value[0] if len(value) == 1 else value))
-        failed, out = extractor.extract("out0")
-        if failed:
-            raise RuntimeError("ncnn can't run what pnnx converted")
-        return [np.array(out)[None]]
+        results = []
+        for k in range(self.outputs):  # each is computed when it is asked for
+            failed, out = extractor.extract(f"out{k}")
+            if failed:
+                raise RuntimeError("ncnn can't run what pnnx converted")
+            results.append(np.array(out)[None])
+        return results
 
 
 KINDS = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "ncnn": Ncnn, "mnn": Mnn}
@@ -94,10 +94,12 @@ class Peer:
     """A runtime with the net loaded, in a process of its own. RuntimeError where it can't load or run the net."""
 
     def __init__(self, name, path, feed, threads, folder):
+        import onnx  # here: in the peer's process, reading the file would count as the runtime's memory
+        outputs = json.dumps([o.name for o in onnx.load(path, load_external_data=False).graph.output])
         self.results = f"{folder}/{name}.npz"
         given = f"{folder}/feed.npz"
         np.savez(given, **{f"{k:03d} {n}": v for k, (n, v) in enumerate(feed.items())})
-        self.process = subprocess.Popen([sys.executable, __file__, name, path, given, str(threads), self.results],
+        self.process = subprocess.Popen([sys.executable, __file__, name, path, given, str(threads), self.results, outputs],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.resident_bytes = self.answer()["resident_bytes"]  # by which loading and one run let the process grow
         with np.load(self.results) as stored:
@@ -128,13 +130,13 @@ def resident_bytes():
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def serve(name, path, given, threads, results):
+def serve(name, path, given, threads, results, output_names):
     """The process of a Peer: says what it measured, a JSON object a line."""
     with np.load(given) as stored:
         feed = {key.split(" ", 1)[1]: stored[key] for key in sorted(stored)}
     __import__({"onnxruntime": "onnxruntime", "openvino": "openvino", "ncnn": "ncnn", "mnn": "MNN"}[name])
     before = resident_bytes()
-    net = KINDS[name](path, feed, int(threads))
+    net = KINDS[name](path, feed, int(threads), json.loads(output_names))
     outputs = [np.asarray(o) for o in net.run()]
     grown = resident_bytes() - before
     np.savez(results, **{f"{k:03d}": o for k, o in enumerate(outputs)})
