@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""One table: nets x {sinter, ONNX Runtime, and OpenVINO, ncnn, MNN where they can be imported}.
+"""One table: nets x {sinter, ONNX Runtime, and OpenVINO, ncnn, MNN where they can be imported} x {threads, boards}.
 
-    python bench/run.py [--sinter build/host/sinter] [--models FOLDER] [-k REGEX] [--threads 2] [--armsim ARMSIM]
+    python bench/run.py [--sinter build/host/sinter] [--models FOLDER] [-k REGEX] [--threads 1,2] [--armsim ARMSIM]
 
 Nets: those of bench/models.py, and every FOLDER/*/model.onnx, given the inputs of its test_data_set_0 or, where its extents
-are static, seeded ones. All runtimes of a net take turns in the same minute, and ours with --small-weights behind them.
-Times are microseconds of the fastest run of all turns: of CPU time for peers on one thread, else of wall time; --json
-keeps the medians too. Outputs are compared with ONNX Runtime's: `difference` is the largest of any element, relative to the output's
-largest; a peer that differs by more than a hundredth is left out. Memory: our arena and packed weights, and by how much the
-smallest peer's process grew. Weights that a file lists among its inputs are taken out of that list first: peers run at their
-best. Needs numpy, onnx and onnxruntime.
+are static, seeded ones. A line is a net on one number of threads. All runtimes of a line take turns in the same minute, and
+ours with --small-weights behind them. Times are microseconds of the fastest run of all turns: of CPU time for peers on one
+thread, else of wall time; --json keeps the medians too. Outputs are compared with ONNX Runtime's: `difference` is the largest
+of any element, relative to the output's largest; a peer that differs by more than a hundredth is left out. Memory: our arena
+and packed weights, and by how much the smallest peer's process grew. Boards: modelled Mcycles of Cortex-A53, A72 and A76 with
+--armsim, else millions of instructions. Below: geometric means, and each kernel's rate over the layers of all nets beside what
+the multiply-add units can do (bench/peak.cpp). --parts leaves parts out. Weights that a file lists among its inputs are taken
+out of that list first: peers run at their best. Needs numpy, onnx and onnxruntime.
 """
 import argparse
 import glob
@@ -29,6 +31,7 @@ from onnx import numpy_helper
 import board
 import models
 import peers
+import table
 
 
 def strip(model):
@@ -200,79 +203,85 @@ def take_turns(ours, started, options):
     return {name: (min(least for least, _ in t), statistics.median(median for _, median in t)) for name, t in turns.items()}
 
 
+def layers_of(sinter, file, feed, folder):
+    """Kernel, multiply-adds (two each) and microseconds of each layer of which `sinter bench` sees the time."""
+    arguments = []
+    for k, value in enumerate(feed.values()):
+        arguments += ["--in", f"{folder}/layer_in{k}.pb"]
+        with open(arguments[-1], "wb") as f:
+            f.write(numpy_helper.from_array(value).SerializeToString())
+    subprocess.run([sinter, "bench", file, "--json", f"{folder}/layers.json", "--repeat", "20", *arguments], check=True,
+                   stdout=subprocess.DEVNULL)
+    layers, flops = [], 0
+    for layer in json.load(open(f"{folder}/layers.json"))["layers"]:
+        flops += layer["flops"]
+        if layer["min_us"] > 0:  # else its time is part of the next one's
+            layers.append({"kernel": layer["kernel"], "flops": flops, "us": layer["min_us"]})
+            flops = 0
+    return layers
+
+
+def measure_host(row, files, feed, options, folder):
+    """Times, differences and memory of all runtimes, on row["threads"] threads, go to the row."""
+    row.update(us={}, difference={}, resident_bytes={}, absent={})
+    ours = Sinter(options.sinter, files[0], feed, row["threads"], folder)
+    try:
+        small = Sinter(options.sinter, files[0], feed, row["threads"], folder, "--small-weights")
+    except RuntimeError:  # refused: this net's weights can't be packed so tightly
+        small = None
+    started = start_peers(files, feed, row["threads"], folder, row)
+    row["difference"]["sinter"] = difference(ours.run(), started["onnxruntime"].outputs)
+    for runtime, times in take_turns(ours, started, options).items():
+        row["us"][runtime] = [t * 1e6 for t in times]
+    for peer in started.values():
+        peer.close()
+    if small:
+        row["small"] = {"us": small.times(options.seconds)[0] * 1e6, "bytes": small.arena_bytes + small.weights_bytes}
+    row["ratio"] = min(t[0] for p, t in row["us"].items() if p != "sinter") / row["us"]["sinter"][0]
+    row["arena_bytes"], row["weights_bytes"] = ours.arena_bytes, ours.weights_bytes
+
+
+def measure_boards(row, file, feed, options, folder):
+    """Our code's cycles, and those of the peers that are known."""
+    row["board"] = [board.figure(options.armsim, options.sinter, file, core) for core in board.CORES]
+    if options.armsim:
+        row["board_peers"] = board.peers_cycles(options.armsim, row["model"], file)
+
+
+def measure_kernels(row, file, feed, options, folder):
+    row["layers"] = layers_of(options.sinter, file, feed, folder)
+
+
+PARTS = {"boards": measure_boards, "kernels": measure_kernels}
+
+
+def line_of(error):
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
 def measure(name, path, options):
+    """Rows of one net, one for each number of threads; what PARTS measure, on one thread, is the first row's."""
     model = strip(onnx.load(path))
     feed = stored_inputs(path, model) or seeded_inputs(model)
     if feed is None:
-        return None
-    row = {"model": name, "us": {}, "difference": {}, "resident_bytes": {}, "absent": {}}
+        raise RuntimeError("its inputs aren't static numbers")
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         free, clean = f"{folder}/free.onnx", f"{folder}/net.onnx"
         onnx.save(model, free)
         fix_extents(model, feed)
         onnx.save(model, clean)
-        row["flops"] = flops(model)
-        ours = Sinter(options.sinter, clean, feed, options.threads, folder)
-        try:
-            small = Sinter(options.sinter, clean, feed, options.threads, folder, "--small-weights")
-        except RuntimeError:  # refused: this net's weights can't be packed so tightly
-            small = None
-        started = start_peers([clean, free], feed, options.threads, folder, row)
-        row["difference"]["sinter"] = difference(ours.run(), started["onnxruntime"].outputs)
-        for runtime, times in take_turns(ours, started, options).items():
-            row["us"][runtime] = [t * 1e6 for t in times]
-        for peer in started.values():
-            peer.close()
-        if small:
-            row["small"] = {"us": small.times(options.seconds)[0] * 1e6, "bytes": small.arena_bytes + small.weights_bytes}
-        row["ratio"] = min(t[0] for p, t in row["us"].items() if p != "sinter") / row["us"]["sinter"][0]
-        row["arena_bytes"], row["weights_bytes"] = ours.arena_bytes, ours.weights_bytes
-        if options.armsim:
-            row["mcycles"] = {}
-            for core in "cortex-a53", "cortex-a72", "cortex-a76":
-                with tempfile.TemporaryDirectory() as build:
-                    row["mcycles"][core] = board.cycles(options.armsim, board.build(options.sinter, clean, core, build), core)
-    return row
-
-
-def geometric_mean(ratios):
-    return math.exp(statistics.fmean(math.log(x) for x in ratios))
-
-
-def cells_of(row):
-    """A net's line: times in microseconds, the best peer's over ours, memory, speed, modelled cycles."""
-    mb = lambda n: f"{n / 1e6:.1f}"
-    cells = [row["model"]] + [f"{row['us'][p][0]:.0f}" if p in row["us"] else "-" for p in ("sinter", *peers.KINDS)]
-    cells += [f"{row['ratio']:.2f}", f"{row['difference']['sinter']:.0e}", f"{mb(row['arena_bytes'])} + {mb(row['weights_bytes'])}"]
-    cells += [f"{mb(row['small']['bytes'])}, {row['small']['us']:.0f} us" if "small" in row else "-"]
-    cells += [mb(min(row["resident_bytes"].values()))]
-    cells += [f"{row['flops'] / row['us']['sinter'][0] / 1e3:.0f}" if row["flops"] else "-"]
-    return cells + [" / ".join(f"{m:.1f}" for m in row["mcycles"].values()) if "mcycles" in row else "-"]
-
-
-HEADS = ["net", "sinter us", *(f"{p} us" for p in peers.KINDS), "best peer / ours", "difference", "arena + weights MB",
-         "with --small-weights", "least peer's MB", "GFLOP/s", "A53 / A72 / A76 Mcycles"]
-
-
-def summary(rows):
-    """Sentences below the table: geometric means, and why a peer is missing."""
-    ratios = [r["ratio"] for r in rows]
-    lines = [f"The best peer: {geometric_mean(ratios):.2f} times our time as geometric mean over {len(rows)} nets, least "
-             f"{min(ratios):.2f}."]
-    for peer in peers.KINDS:
-        ratios = [r["us"][peer][0] / r["us"]["sinter"][0] for r in rows if peer in r["us"]]
-        if ratios:
-            lines.append(f"{peer}: {geometric_mean(ratios):.2f} times our time over {len(ratios)} nets, least {min(ratios):.2f}.")
-        absent = [f"{r['model']} ({r['absent'][peer]})" for r in rows if peer in r["absent"]]
-        if absent:
-            lines.append(f"{peer} is missing for " + "; ".join(absent) + ".")
-    return lines
-
-
-def markdown(rows):
-    lines = ["| " + " | ".join(HEADS) + " |", "|" + "---|" * len(HEADS)]
-    lines += ["| " + " | ".join(cells_of(r)) + " |" for r in rows]
-    return "\n".join(lines + [""] + summary(rows)) + "\n"
+        for threads in options.threads:
+            rows.append({"model": name, "threads": threads, "flops": flops(model)})
+            measure_host(rows[-1], [clean, free], feed, options, folder)
+            if rows[0]["threads"] == 1 < threads:
+                rows[-1]["gain"] = rows[0]["us"]["sinter"][0] / rows[-1]["us"]["sinter"][0]
+        for part in options.parts:
+            try:
+                PARTS[part](rows[0], clean, feed, options, folder)
+            except Exception as error:  # the times stay
+                print(f"{name}, {part}: failed: {line_of(error)}", flush=True)
+    return rows
 
 
 def nets_of(options, folder):
@@ -294,39 +303,52 @@ def arguments():
     parser.add_argument("--sinter", default="build/host/sinter")
     parser.add_argument("--models", help="a folder with NET/model.onnx")
     parser.add_argument("-k", default="", help="only nets whose name matches")
-    parser.add_argument("--threads", type=int, default=1, help="of every runtime; from 2 on times are wall times")
-    parser.add_argument("--armsim", help="the simulator's program, for modelled cycles")
+    parser.add_argument("--threads", default="1,2", help="of every runtime, a line each; from 2 on times are wall times")
+    parser.add_argument("--parts", default=",".join(PARTS), help="what is measured beside times and memory; none of it: ''")
+    parser.add_argument("--armsim", help="the simulator's program, for modelled cycles instead of instructions")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each runtime in a turn")
     parser.add_argument("--json", help="write the rows to this file")
-    parser.add_argument("--markdown", help="write the table of docs/performance.md to this file")
-    return parser.parse_args()
+    parser.add_argument("--markdown", help="write the tables of docs/performance.md to this file")
+    options = parser.parse_args()
+    options.threads = [int(n) for n in options.threads.split(",")]
+    options.parts = [part for part in options.parts.split(",") if part]
+    for part in set(options.parts) - set(PARTS):
+        parser.error(f"--parts {part}: of {', '.join(PARTS)}")
+    if "boards" in options.parts and board.why_not():
+        print(f"no figures of boards: {board.why_not()} can't be found")
+        options.parts.remove("boards")
+    return options
 
 
 def main():
     options, rows = arguments(), []
     with tempfile.TemporaryDirectory() as folder:
-        print(" | ".join(HEADS))
+        print(" | ".join(table.HEADS))
         for name, path in nets_of(options, folder):
             try:
-                row = measure(name, path, options)
+                measured = measure(name, path, options)
             except Exception as error:  # one net that fails must not cost the table
-                print(f"{name} failed: {(str(error).splitlines() or [type(error).__name__])[0][:200]}", flush=True)
+                print(f"{name} failed: {line_of(error)}", flush=True)
                 continue
-            if row is None:
-                print(f"{name}: left out, its inputs aren't static numbers", flush=True)
-                continue
-            rows.append(row)
-            print(" | ".join(cells_of(row)), flush=True)
+            rows += measured
+            for row in measured:
+                print(" | ".join(table.cells_of(row)), flush=True)
             if options.json:
                 with open(options.json, "w") as f:
                     json.dump(rows, f, indent=1)
     if not rows:
         sys.exit("no net was measured")
-    print("\n".join(summary(rows)), f"This machine's peak: {peak_gflops():.0f} GFLOP/s of one thread.", sep="\n")
+    peak = peak_gflops()
+    kernels, said = table.kernels_of(rows, peak), table.summary(rows) + [f"This machine's peak: {peak:.0f} GFLOP/s of one thread."]
+    print("\n".join(said))
+    for cells in [table.KERNEL_HEADS, *kernels] if kernels else []:
+        print(" | ".join(cells))
     if options.markdown:
         with open(options.markdown, "w") as f:
-            f.write(markdown(rows))
+            f.write(table.markdown(table.HEADS, [table.cells_of(r) for r in rows]) + "\n" + "\n".join(said) + "\n")
+            if kernels:
+                f.write("\n" + table.markdown(table.KERNEL_HEADS, kernels))
 
 
 if __name__ == "__main__":
