@@ -12,7 +12,7 @@
 // Sequences of given lengths run one after the other.
 
 #include <algorithm>
-#include <numeric>
+#include <optional>
 
 #include "kernels/recurrent_form.h"
 #include "kernels/recurrent_plain.h"
@@ -77,7 +77,7 @@ class Writer {
   void load_states(const std::string& h, const std::string& rows);
   void store_states(const std::string& h, const std::string& rows);
   void sequences();
-  int64_t divisor_of_count() const;
+  std::optional<int64_t> count_of_block() const;
   void projection();
   void project_block(const std::string& rows);
   void steps();
@@ -313,25 +313,29 @@ void Writer::sequences() {
   }
 }
 
-// What divides the rows of any project_block.
-int64_t Writer::divisor_of_count() const {
-  const bool blocks_alike = !lengths_ && r_.steps.is_static() && r_.steps.value() % block_ == 0;
-  const bool by_rows = !lengths_ && (!r_.batch_first || r_.batch.is(1)) && rows_.is_static();
-  return (blocks_alike ? block_ : 1) * (by_rows ? rows_.value() : 1);
+// The rows of each project_block, where they are always as many.
+std::optional<int64_t> Writer::count_of_block() const {
+  if (lengths_ || !r_.steps.is_static() || r_.steps.value() % block_ != 0) return std::nullopt;
+  if (r_.batch_first && !r_.batch.is(1)) return block_;  // one row of the batch after the other
+  if (!rows_.is_static()) return std::nullopt;
+  return block_ * rows_.value();
 }
 
 void Writer::projection() {
-  w_.out.line("// to[i] = W x[i] + bias for `count` rows of x");
+  const std::optional<int64_t> count = count_of_block();
+  const int tile = w_.target.tile(static_cast<int>(r_.gates));
+  w_.out.line("// to[i] = W x[i] + bias for {} rows of x", count ? std::to_string(*count) : "`count`");
   w_.out.line(
-      "const auto project = [&](const float* from, std::int64_t count, std::int64_t from_row, float* to, "
-      "std::int64_t to_row) {{");
+      "const auto project = [&](const float* from,{} std::int64_t from_row, float* to, std::int64_t to_row) "
+      "{{",
+      count ? "" : " std::int64_t count,");
   w_.out.line("for (std::int64_t p = 0; p < {}; ++p) {{", panels_);
   w_.out.line("const auto tile = [&](auto rows, std::int64_t i) __attribute__((always_inline)) {{");
   w_.out.line("constexpr int kRows = rows.value;");
   w_.out.line("Tile<{}, kRows> sum;", r_.gates);
   start("sum", bias_.empty() ? "" : "bias_d");
-  w_.out.line("mac(sum, from + i * from_row, from_row, wd + p * {}, {});", inputs_ * r_.gates * lanes_,
-              inputs_);
+  w_.out.line("{}(sum, from + i * from_row, from_row, wd + p * {}, {});", mac_word(w_.target),
+              inputs_ * r_.gates * lanes_, inputs_);
   w_.out.line("SINTER_UNROLL");
   w_.out.line("for (int t = 0; t < kRows; ++t) {{");
   w_.out.line("SINTER_UNROLL");
@@ -340,15 +344,10 @@ void Writer::projection() {
       r_.gates);
   w_.out.line("}}");
   w_.out.put("};");
-  w_.out.line("std::int64_t i = 0;");
-  // No loop for a rest that is never there: g++ warns of it. What is left behind tiles of t rows is a
-  // multiple of whatever divides both t and the rows before them.
-  int64_t divisor = divisor_of_count();
-  for (int64_t t = w_.target.tile(static_cast<int>(r_.gates)), left = 1; left > 0; t = t > 4 ? t / 2 : 1) {
-    w_.out.line("for (; i + {0} <= count; i += {0}) tile(Int<{0}>(), i);", t);
-    left = divisor % t;
-    divisor = std::gcd(divisor, t);
-  }
+  if (count)
+    emit_tiles(w_, "0", std::to_string(*count), Dim(*count), tile, "i", "tile(Int<{T}>(), {x});");
+  else
+    emit_tile_range(w_, "0", "count", tile, "i", "tile(Int<{T}>(), {x});");
   w_.out.line("}}");
   w_.out.put("};");
 }
@@ -379,17 +378,19 @@ void Writer::swap_states() {
 
 // W x + b of the steps from `first` on.
 void Writer::project_block(const std::string& rows) {
+  const bool counted = count_of_block().has_value();
+  const auto times = [&](const std::string& of) { return counted ? "" : "block" + of + ", "; };
   if (lengths_)
     w_.out.line("project({} + first * {} + n * {}, block, {}, {}, {});", x_, stride_.x_step, stride_.x_row,
                 stride_.x_step, projected_, width_);
   else if (!r_.batch_first || r_.batch.is(1))
-    w_.out.line("project({} + first * {}, block * {}, {}, {}, {});", x_, stride_.x_step, rows, inputs_,
+    w_.out.line("project({} + first * {}, {}{}, {}, {});", x_, stride_.x_step, times(" * " + rows), inputs_,
                 projected_, width_);
   else
     w_.out.line(
-        "for (std::int64_t b = 0; b < {0}; ++b) project({1} + first * {2} + b * {3}, block, {2}, {4} + b * "
-        "{5}, {0} * {5});",
-        rows, x_, stride_.x_step, stride_.x_row, projected_, width_);
+        "for (std::int64_t b = 0; b < {0}; ++b) project({1} + first * {2} + b * {3}, {6}{2}, {4} + b * {5}, "
+        "{0} * {5});",
+        rows, x_, stride_.x_step, stride_.x_row, projected_, width_, times(""));
 }
 
 void Writer::step_of_block(const std::string& rows) {
@@ -453,7 +454,7 @@ void Writer::add_recurrent(const std::string& from) {
     w_.out.line("if constexpr (kRows == 1)");
     w_.out.line("  mac_row(sum, {} + b * {}, panel, {});", from, padded_, hidden_);
     w_.out.line("else");
-    w_.out.line("  mac(sum, {0} + b * {1}, {1}, panel, {2});", from, padded_, hidden_);
+    w_.out.line("  {3}(sum, {0} + b * {1}, {1}, panel, {2});", from, padded_, hidden_, mac_word(w_.target));
   }
   w_.out.line("SINTER_UNROLL");
   w_.out.line("for (int t = 0; t < kRows; ++t) {{");

@@ -142,12 +142,17 @@ void add_sheets(GeneratedBatch& batch) {
          {{{"T", 0}, {"N", 1}, {"L", 3}}, {{"T", 3}, {"N", 9}, {"L", 5}}, {{"T", 40}, {"N", 2}, {"L", 40}}});
   // What compilers would warn of: loops for a rest that is never there, a step that nothing asks for.
   Sheet full;
+  const Dim some = full.symbol("T", 1, 40);
   for (const char* op : {"GRU", "LSTM"}) {
     Net{.op = op, .inputs = 2, .hidden = 16, .steps = 16, .batch = 3}.into(full);
     Net{.op = op, .inputs = 28, .hidden = 16, .steps = 12, .batch = 1}.into(full);
+    Net{.op = op, .inputs = 18, .hidden = 19, .steps = 20, .batch = 1}.into(full);
+    Net{.op = op, .inputs = 18, .hidden = 19, .steps = 13, .batch = 2}.into(full);
+    Net{.op = op, .inputs = 18, .hidden = 65, .steps = 61, .batch = 3}.into(full);
+    Net{.op = op, .inputs = 18, .hidden = 16, .steps = some, .batch = 3}.into(full);
     Net{.op = op, .inputs = 8, .hidden = 16, .steps = 1, .batch = 1, .outputs = {false, true}}.into(full);
   }
-  full.into(batch, "full", {{}});
+  full.into(batch, "full", {{{"T", 11}}});
 }
 
 void add_activations(GeneratedBatch& batch) {
@@ -195,6 +200,11 @@ TEST(Recurrent, Aarch64) {
   GeneratedBatch batch;
   add_sheets(batch);
   expect_good(batch.run(target("aarch64")));
+}
+TEST(Recurrent, CortexA53) {
+  GeneratedBatch batch;
+  add_sheets(batch);
+  expect_good(batch.run(target("cortex-a53"), {.flags = "-O2"}));
 }
 TEST(Recurrent, Avx2WithSanitizers) {
   GeneratedBatch batch;
