@@ -7,7 +7,7 @@
 namespace sinter {
 
 int tile_neon(int vectors);
-int tile_x86(int vectors, int registers);
+int tile_x86(int vectors, int registers, bool fused);
 
 const std::vector<Target>& targets_scalar() {
   static const std::vector<Target> rows = {
@@ -18,7 +18,7 @@ const std::vector<Target>& targets_scalar() {
 
 int Target::tile(int vectors) const {
   if (lanes == 1) return vectors >= 4 ? 2 : 4;
-  return aarch64 ? tile_neon(vectors) : tile_x86(vectors, registers);
+  return aarch64 ? tile_neon(vectors) : tile_x86(vectors, registers, isa != std::string_view("sse42"));
 }
 
 }  // namespace sinter

@@ -1,18 +1,19 @@
 // x86-64 in the three levels of its ABI: SSE4.2 (16 registers of 4 floats, no fused multiply-add), AVX2 with
 // FMA (16 of 8) and AVX-512 (32 of 16), the last one with VNNI too, for four kinds of cores, one of them
 // with AMX as well. Weights stream from memory, inputs are broadcast from memory, so that a tile of V vectors
-// times T pixels needs V*T + V (+1) registers.
+// times T pixels needs V*T + V (+1) registers; without fused multiply-add one more, for the product.
 #include "targets/target.h"
 
 namespace sinter {
 
-int tile_x86(int vectors, int registers) {
+int tile_x86(int vectors, int registers, bool fused) {
   const bool wide = registers == 32;
+  const int fewer = fused ? 0 : 1;
   switch (vectors) {
     case 1: return wide ? 14 : 10;
     case 2: return wide ? 12 : 6;
-    case 3: return wide ? 8 : 4;
-    default: return wide ? 6 : 3;
+    case 3: return wide ? 8 : 4 - fewer;
+    default: return wide ? 6 : 3 - fewer;
   }
 }
 

@@ -99,7 +99,11 @@ SINTER_INLINE V splat_int(int32_t x) {
   }
 }
 
-SINTER_INLINE f32v fma(f32v a, f32v b, f32v c) { return a * b + c; }
+SINTER_INLINE f32v fma(f32v a, f32v b, f32v c) {
+  f32v sum = a * b + c;
+  __asm__("" : "+x"(sum));
+  return sum;
+}
 SINTER_INLINE f32v fnma(f32v a, f32v b, f32v c) { return c - a * b; }
 SINTER_INLINE f32v min(f32v a, f32v b) { return (f32v)_mm_min_ps(detail::ps(b), detail::ps(a)); }
 SINTER_INLINE f32v max(f32v a, f32v b) { return (f32v)_mm_max_ps(detail::ps(b), detail::ps(a)); }
