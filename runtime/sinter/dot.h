@@ -96,14 +96,16 @@ SINTER_INLINE int8x16_t load_signed(const std::uint8_t* p) {
 #endif
 
 #if defined(SINTER_DOT_BY_LANE)
-// The four k of lane `Lane` of x, for a whole tile.
+// The four k of lane `Lane` of x, for a whole tile. The instruction by name: from the intrinsic g++ 12 makes
+// moves.
 template <int Lane, int OB, int T>
 SINTER_INLINE void dot_lane(IntTile<OB, T>& acc, const int8x16_t (&x)[T], const std::int8_t* w) {
   SINTER_UNROLL
   for (int o = 0; o < OB; o++) {
     const int8x16_t wo = vld1q_s8(w + (Lane * OB + o) * 16);
     SINTER_UNROLL
-    for (int t = 0; t < T; t++) acc.a[t][o] = (i32v)vdotq_laneq_s32((int32x4_t)acc.a[t][o], wo, x[t], Lane);
+    for (int t = 0; t < T; t++)
+      __asm__("sdot %0.4s, %1.16b, %2.4b[%3]" : "+w"(acc.a[t][o]) : "w"(wo), "w"(x[t]), "i"(Lane));
   }
 }
 #endif
@@ -120,11 +122,26 @@ SINTER_INLINE void dot_step(IntTile<OB, T>& acc, const X* x, std::ptrdiff_t pixe
 }
 }  // namespace detail
 
+}  // namespace sinter::SINTER_ISA
+
+#if defined(SINTER_DOT_BY_LANE) && defined(SINTER_IN_ORDER)
+#include "sinter/dot_in_order.h"
+#endif
+
+namespace sinter::SINTER_ISA {
+
 template <int OB, int T, class X>
 SINTER_INLINE void mac(IntTile<OB, T>& acc, const X* x, std::ptrdiff_t pixel_stride, const std::int8_t* w,
                        std::ptrdiff_t k) {
   static_assert(sizeof(X) == 1, "int8 or uint8");
-#if defined(SINTER_DOT_BY_LANE)
+#if defined(SINTER_DOT_BY_LANE) && defined(SINTER_IN_ORDER)
+  if (k >= 16) {
+    detail::dot_groups(acc, x, pixel_stride, w, k);
+    x += k / 16 * 16;
+    w += k / 16 * 16 * OB * kLanes;
+    k %= 16;
+  }
+#elif defined(SINTER_DOT_BY_LANE)
   for (; k >= 16; k -= 16) {
     int8x16_t sixteen[T];
     SINTER_UNROLL
