@@ -32,8 +32,8 @@ SINTER_INLINE void put_high(int8x16_t& v, std::uint64_t h) {
   __asm__ volatile("ins %0.d[1], %1" : "+w"(v) : "r"(h));
 }
 
-// What a group's operands are in: the next `Ahead` vectors of weights, of which step s takes number s %
-// Ahead, and a vector of each pixel. Upper halves lie in wh and xh until they are inserted.
+// What a group's operands are in: the next kAhead vectors of weights, of which step s takes number s %
+// kAhead, and a vector of each pixel. Upper halves lie in wh and xh until they are inserted.
 template <int OB, int T>
 struct DotOperands {
   static constexpr int kAhead = OB < 2 ? 2 : OB;

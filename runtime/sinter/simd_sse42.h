@@ -101,7 +101,7 @@ SINTER_INLINE V splat_int(int32_t x) {
 
 SINTER_INLINE f32v fma(f32v a, f32v b, f32v c) {
   f32v sum = a * b + c;
-  __asm__("" : "+x"(sum));
+  __asm__("" : "+x"(sum));  // g++ would put off the sums of a tile until it has all products, on the stack
   return sum;
 }
 SINTER_INLINE f32v fnma(f32v a, f32v b, f32v c) { return c - a * b; }

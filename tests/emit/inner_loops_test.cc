@@ -78,20 +78,25 @@ std::vector<Loop> hot_loops(const std::vector<Instruction>& code, size_t least) 
   return loops;
 }
 
+// A convolution of `size` x `size` pixels, padded by half its kernel.
+Node* add_conv(Sheet& s, int64_t size, int64_t in, int64_t out, int64_t kernel, int64_t stride,
+               int64_t group = 1) {
+  const int64_t pad = kernel / 2;
+  return s.add("Conv",
+               {floats({Dim(1), Dim(size), Dim(size), Dim(in)}),
+                constant(random_constant(DType::kF32, {out, in / group, kernel, kernel}))},
+               {{"channels_last", int64_t{1}},
+                {"group", group},
+                {"pads", Ints{pad, pad, pad, pad}},
+                {"strides", Ints{stride, stride}}});
+}
+
 // Layers of every kernel that is made of register tiles.
 std::unique_ptr<Graph> layers() {
   Sheet s;
-  auto conv = [&](int64_t size, int64_t in, int64_t out, int64_t kernel, int64_t stride) {
-    return s.add("Conv",
-                 {floats({Dim(1), Dim(size), Dim(size), Dim(in)}),
-                  constant(random_constant(DType::kF32, {out, in, kernel, kernel}))},
-                 {{"channels_last", int64_t{1}},
-                  {"pads", Ints{kernel / 2, kernel / 2, kernel / 2, kernel / 2}},
-                  {"strides", Ints{stride, stride}}});
-  };
-  conv(28, 64, 128, 1, 1);
-  conv(28, 64, 96, 3, 2);
-  conv(28, 64, 64, 3, 1)->attributes.set("winograd", int64_t{4});
+  add_conv(s, 28, 64, 128, 1, 1);
+  add_conv(s, 28, 64, 96, 3, 2);
+  add_conv(s, 28, 64, 64, 3, 1)->attributes.set("winograd", int64_t{4});
   const Arg weights = constant(random_constant(DType::kF32, {256, 384}));
   s.add("MatMul", {floats({Dim(128), Dim(256)}), weights});
   s.add("MatMul", {floats({Dim(64), Dim(256)}), weights})->attributes.set("strassen", int64_t{1});
@@ -109,11 +114,7 @@ std::unique_ptr<Graph> layers() {
 // Winograd of four tiles. With AVX-512 its weights are transformed beside their products.
 std::unique_ptr<Graph> few_tiles() {
   Sheet s;
-  const int64_t c = 256;
-  Node* conv =
-      s.add("Conv",
-            {floats({Dim(1), Dim(7), Dim(7), Dim(c)}), constant(random_constant(DType::kF32, {c, c, 3, 3}))},
-            {{"channels_last", int64_t{1}}, {"pads", Ints{1, 1, 1, 1}}});
+  Node* conv = add_conv(s, 7, 256, 256, 3, 1);
   for (const char* of : {"winograd", "winograd_tile"}) conv->attributes.set(of, int64_t{4});
   return s.graph().clone();
 }
@@ -138,22 +139,11 @@ std::unique_ptr<Graph> mixed_layers() {
 // layers.
 std::unique_ptr<Graph> further_layers() {
   Sheet s;
-  struct Case {
-    int64_t size, in, out, kernel, stride, group;
-  };
-  const Case cases[] = {{28, 96, 96, 3, 1, 96},
-                        {28, 96, 96, 3, 2, 96},
-                        {28, 96, 96, 5, 1, 96},
-                        {56, 16, 3, 9, 1, 1},
-                        {28, 64, 64, 3, 1, 4}};
-  for (const Case& c : cases)
-    s.add("Conv",
-          {floats({Dim(1), Dim(c.size), Dim(c.size), Dim(c.in)}),
-           constant(random_constant(DType::kF32, {c.out, c.in / c.group, c.kernel, c.kernel}))},
-          {{"channels_last", int64_t{1}},
-           {"group", c.group},
-           {"pads", Ints{c.kernel / 2, c.kernel / 2, c.kernel / 2, c.kernel / 2}},
-           {"strides", Ints{c.stride, c.stride}}});
+  add_conv(s, 28, 96, 96, 3, 1, 96);
+  add_conv(s, 28, 96, 96, 3, 2, 96);
+  add_conv(s, 28, 96, 96, 5, 1, 96);
+  add_conv(s, 56, 16, 3, 9, 1);
+  add_conv(s, 28, 64, 64, 3, 1, 4);
   for (const int64_t kernel : {2, 3})
     s.add("ConvTranspose",
           {floats({Dim(1), Dim(20), Dim(20), Dim(64)}),
