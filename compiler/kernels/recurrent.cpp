@@ -111,6 +111,7 @@ class Writer {
   static constexpr int64_t kSmall = 1 << 12;  // recurrent weights of a direction
   int64_t hidden_ = 0, inputs_ = 0, panels_ = 0, padded_ = 0, width_ = 0, block_ = 1;
   bool lengths_ = false, direct_ = false, two_rounds_ = false, in_turns_ = false;
+  std::optional<int64_t> count_;  // the rows of each project_block, where they are always as many
   Dim rows_;
   size_t direction_ = 0;  // whose activations are written
   std::string x_, y_, weights_, recurrent_, hidden_weights_, bias_, recurrent_bias_, peephole_, h0_, c0_, yh_,
@@ -152,6 +153,7 @@ void Writer::declare() {
     // About 32 KiB of projections (the arena's budget), but enough rows for full tiles.
     const int64_t fit = std::max((int64_t{1} << 13) / (sets * rows * width_), (16 + rows - 1) / rows);
     block_ = std::min(all_steps, fit);
+    count_ = count_of_block();
     projected_ = w_.scratch("projected", "float", sets * block_ * rows * width_);
   }
   state_ = w_.scratch("state", "float", sets * 2 * rows * padded_);
@@ -313,7 +315,6 @@ void Writer::sequences() {
   }
 }
 
-// The rows of each project_block, where they are always as many.
 std::optional<int64_t> Writer::count_of_block() const {
   if (lengths_ || !r_.steps.is_static() || r_.steps.value() % block_ != 0) return std::nullopt;
   if (r_.batch_first && !r_.batch.is(1)) return block_;  // one row of the batch after the other
@@ -322,13 +323,12 @@ std::optional<int64_t> Writer::count_of_block() const {
 }
 
 void Writer::projection() {
-  const std::optional<int64_t> count = count_of_block();
   const int tile = w_.target.tile(static_cast<int>(r_.gates));
-  w_.out.line("// to[i] = W x[i] + bias for {} rows of x", count ? std::to_string(*count) : "`count`");
+  w_.out.line("// to[i] = W x[i] + bias for {} rows of x", count_ ? std::to_string(*count_) : "`count`");
   w_.out.line(
       "const auto project = [&](const float* from,{} std::int64_t from_row, float* to, std::int64_t to_row) "
       "{{",
-      count ? "" : " std::int64_t count,");
+      count_ ? "" : " std::int64_t count,");
   w_.out.line("for (std::int64_t p = 0; p < {}; ++p) {{", panels_);
   w_.out.line("const auto tile = [&](auto rows, std::int64_t i) __attribute__((always_inline)) {{");
   w_.out.line("constexpr int kRows = rows.value;");
@@ -344,8 +344,8 @@ void Writer::projection() {
       r_.gates);
   w_.out.line("}}");
   w_.out.put("};");
-  if (count)
-    emit_tiles(w_, "0", std::to_string(*count), Dim(*count), tile, "i", "tile(Int<{T}>(), {x});");
+  if (count_)
+    emit_tiles(w_, "0", std::to_string(*count_), Dim(*count_), tile, "i", "tile(Int<{T}>(), {x});");
   else
     emit_tile_range(w_, "0", "count", tile, "i", "tile(Int<{T}>(), {x});");
   w_.out.line("}}");
@@ -378,8 +378,7 @@ void Writer::swap_states() {
 
 // W x + b of the steps from `first` on.
 void Writer::project_block(const std::string& rows) {
-  const bool counted = count_of_block().has_value();
-  const auto times = [&](const std::string& of) { return counted ? "" : "block" + of + ", "; };
+  const auto times = [&](const std::string& of) { return count_ ? "" : "block" + of + ", "; };
   if (lengths_)
     w_.out.line("project({} + first * {} + n * {}, block, {}, {}, {});", x_, stride_.x_step, stride_.x_row,
                 stride_.x_step, projected_, width_);

@@ -13,23 +13,16 @@
 
 namespace sinter::SINTER_ISA::detail {
 
-typedef std::uint64_t half_bytes __attribute__((may_alias, aligned(1)));
-
+// The halves of sixteen x or weights; x that are unsigned with their sign flipped.
 template <class X>
 SINTER_INLINE int8x16_t low_bytes(const X* p) {
-  int8x16_t v;
-  __asm__ volatile("ldr %d0, %1" : "=w"(v) : "m"(*reinterpret_cast<const half_bytes*>(p)));
-  if constexpr (kFlip<X> != 0) v = veorq_s8(v, vdupq_n_s8(-128));
+  const int8x16_t v = load_low<int8x16_t>(p);
+  if constexpr (kFlip<X> != 0) return veorq_s8(v, vdupq_n_s8(-128));
   return v;
 }
 template <class X>
 SINTER_INLINE std::uint64_t high_bytes(const X* p) {
-  std::uint64_t h;
-  __asm__ volatile("ldr %0, %1" : "=r"(h) : "m"(*reinterpret_cast<const half_bytes*>(p + 8)));
-  return h ^ kFlip<X> * 0x100000001u;
-}
-SINTER_INLINE void put_high(int8x16_t& v, std::uint64_t h) {
-  __asm__ volatile("ins %0.d[1], %1" : "+w"(v) : "r"(h));
+  return load_half(p + 8) ^ kFlip<X> * 0x100000001u;
 }
 
 // What a group's operands are in: the next kAhead vectors of weights, of which step s takes number s %

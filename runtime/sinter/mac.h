@@ -286,23 +286,24 @@ template <class F, int... I>
 SINTER_INLINE void each(F f, std::integer_sequence<int, I...>) {
   (f(std::integral_constant<int, I>()), ...);
 }
-typedef std::uint64_t half_vector __attribute__((may_alias, aligned(4)));
+typedef std::uint64_t half_vector __attribute__((may_alias, aligned(1)));
 
 // The two halves of a vector's load, and their union. Statements that keep their order.
-SINTER_INLINE float32x4_t load_low(const float* p) {
-  float32x4_t v;
-  __asm__ volatile("ldr %d0, %1" : "=w"(v) : "m"(*reinterpret_cast<const half_vector*>(p)));
+template <class Vector = float32x4_t>
+SINTER_INLINE Vector load_low(const void* p) {
+  Vector v;
+  __asm__ volatile("ldr %d0, %1" : "=w"(v) : "m"(*static_cast<const half_vector*>(p)));
   return v;
 }
-SINTER_INLINE std::uint64_t load_half(const float* p) {
+SINTER_INLINE std::uint64_t load_half(const void* p) {
   std::uint64_t h;
-  __asm__ volatile("ldr %0, %1" : "=r"(h) : "m"(*reinterpret_cast<const half_vector*>(p)));
+  __asm__ volatile("ldr %0, %1" : "=r"(h) : "m"(*static_cast<const half_vector*>(p)));
   return h;
 }
 SINTER_INLINE std::uint64_t load_high(const float* p) { return load_half(p + 2); }
-SINTER_INLINE float32x4_t with_high(float32x4_t v, std::uint64_t h) {
+template <class Vector>
+SINTER_INLINE void put_high(Vector& v, std::uint64_t h) {
   __asm__ volatile("ins %0.d[1], %1" : "+w"(v) : "r"(h));
-  return v;
 }
 
 // Steps of addresses and counters, kept where they are written: beside a multiply-add.
@@ -341,15 +342,15 @@ SINTER_INLINE void mac_group(Tile<OB, T>& acc, float32x4_t (&wv)[OB], std::uint6
                 // Each pixel's values are used up now.
                 if constexpr (kPixel == 1) xh[T - 1] = load_high(x + (T - 1) * pixel_stride);
                 if constexpr (kPixel == 2) step_pointer(w, kGroup * 4);
-                if constexpr (kPixel == 3) wv[kBefore] = with_high(wv[kBefore], wh[kBefore]);
+                if constexpr (kPixel == 3) put_high(wv[kBefore], wh[kBefore]);
                 if constexpr (kPixel >= 1) xv[kPixel - 1] = load_low(x + (kPixel - 1) * pixel_stride);
-                if constexpr (kPixel >= 4) xv[kPixel - 4] = with_high(xv[kPixel - 4], xh[kPixel - 4]);
+                if constexpr (kPixel >= 4) put_high(xv[kPixel - 4], xh[kPixel - 4]);
               }
               // The upper halves that are still missing: lanes 0 and 1 do without.
               if constexpr (kFirstStep && kPixel < 2) {
                 constexpr int kAt = T - 4 + 2 * kPixel;
-                xv[kAt] = with_high(xv[kAt], xh[kAt]);
-                xv[kAt + 1] = with_high(xv[kAt + 1], xh[kAt + 1]);
+                put_high(xv[kAt], xh[kAt]);
+                put_high(xv[kAt + 1], xh[kAt + 1]);
               }
             },
             std::make_integer_sequence<int, T>());
@@ -357,7 +358,7 @@ SINTER_INLINE void mac_group(Tile<OB, T>& acc, float32x4_t (&wv)[OB], std::uint6
         if constexpr (kLastStep && !Last)
           xv[T - 1] = load_low(x + (T - 1) * pixel_stride);
         else if constexpr (!kLastStep && (kLoadsW || kOut == 0))
-          wv[kBefore] = with_high(wv[kBefore], wh[kBefore]);
+          put_high(wv[kBefore], wh[kBefore]);
       },
       std::make_integer_sequence<int, 4 * OB>());
 }
@@ -394,13 +395,9 @@ SINTER_INLINE void mac_in_order(Tile<OB, T>& acc, const float* x, std::ptrdiff_t
               __attribute__((always_inline)) { xv[t.value] = detail::load_low(x + t.value * pixel_stride); },
           each_x);
       detail::each(
-          [&](auto o)
-              __attribute__((always_inline)) { wv[o.value] = detail::with_high(wv[o.value], wh[o.value]); },
-          each_w);
+          [&](auto o) __attribute__((always_inline)) { detail::put_high(wv[o.value], wh[o.value]); }, each_w);
       detail::each(
-          [&](auto t)
-              __attribute__((always_inline)) { xv[t.value] = detail::with_high(xv[t.value], xh[t.value]); },
-          each_x);
+          [&](auto t) __attribute__((always_inline)) { detail::put_high(xv[t.value], xh[t.value]); }, each_x);
       for (std::ptrdiff_t left = k / 4 - 1; left != 0;)
         detail::mac_group<false, Row::value>(acc, wv, wh, xv, xh, x, pixel_stride, w, left);
       std::ptrdiff_t none = 0;
