@@ -4,14 +4,15 @@
     python bench/run.py [--sinter build/host/sinter] [--models FOLDER] [-k REGEX] [--threads 1,2] [--armsim ARMSIM]
 
 Nets: those of bench/models.py, and every FOLDER/*/model.onnx, given the inputs of its test_data_set_0 or, where its extents
-are static, seeded ones. A line is a net on one number of threads. All runtimes of a line take turns in the same minute, and
-ours with --small-weights behind them. Times are microseconds of the fastest run of all turns: of CPU time for peers on one
-thread, else of wall time; --json keeps the medians too. Outputs are compared with ONNX Runtime's: `difference` is the largest
-of any element, relative to the output's largest; a peer that differs by more than a hundredth is left out. Memory: our arena
-and packed weights, and by how much the smallest peer's process grew. Boards: modelled Mcycles of Cortex-A53, A72 and A76 with
---armsim, else millions of instructions. Below: geometric means, and each kernel's rate over the layers of all nets beside what
-the multiply-add units can do (bench/peak.cpp). --parts leaves parts out. Weights that a file lists among its inputs are taken
-out of that list first: peers run at their best. Needs numpy, onnx and onnxruntime.
+are static, seeded ones. A line is a net on one number of threads. All runtimes of a line take turns in the same minute,
+ours with --small-weights too, and ours on one thread beside those on several. Times are microseconds of the fastest run of
+all turns: of CPU time for peers on one thread, else of wall time; --json keeps the medians too. Outputs are compared with
+ONNX Runtime's: `difference` is the largest of any element, relative to the output's largest; a peer that differs by more
+than a hundredth is left out. Memory: our arena and packed weights, and by how much the smallest peer's process grew.
+Boards: modelled Mcycles of Cortex-A53, A72 and A76 with --armsim, else millions of instructions. Below: geometric means,
+and each kernel's rate over the layers of all nets beside what the multiply-add units can do (bench/peak.cpp). --parts
+leaves parts out. Weights that a file lists among its inputs are taken out of that list first: peers run at their best.
+Needs numpy, onnx and onnxruntime.
 """
 import argparse
 import glob
@@ -84,8 +85,8 @@ class Sinter:
     """The generated runner, a process: it takes the time of each run itself."""
 
     def __init__(self, sinter, path, feed, threads, folder, *options):
-        bundle = f"{folder}/bundle{''.join(options)}"
         options += ("--threads", str(threads)) if threads > 1 else ()
+        bundle = f"{folder}/bundle{''.join(options)}"
         said = board.compile_to(sinter, path, "host", bundle, *options)
         figures = [int(n) for n in re.findall(r"(?:arena|weights) (\d+) bytes", said)]
         self.arena_bytes, self.weights_bytes = figures
@@ -194,11 +195,11 @@ def start_peers(files, feed, threads, folder, row):
     return started
 
 
-def take_turns(ours, started, options):
+def take_turns(runtimes, options):
     """Seconds of the least and the median run, by runtime; all take part in each turn."""
-    turns = {name: [] for name in ["sinter", *started]}
+    turns = {name: [] for name in runtimes}
     for _ in range(options.turns):
-        for name, runtime in {**started, "sinter": ours}.items():
+        for name, runtime in runtimes.items():
             turns[name].append(runtime.times(options.seconds))
     return {name: (min(least for least, _ in t), statistics.median(median for _, median in t)) for name, t in turns.items()}
 
@@ -221,8 +222,9 @@ def layers_of(sinter, file, feed, folder):
     return layers
 
 
-def measure_host(row, files, feed, options, folder):
-    """Times, differences and memory of all runtimes, on row["threads"] threads, go to the row."""
+def measure_host(row, files, feed, options, folder, alone):
+    """Times, differences and memory of all runtimes, on row["threads"] threads, go to the row. `alone`: our net on one
+    thread, if it has been measured. Returns our net."""
     row.update(us={}, difference={}, resident_bytes={}, absent={})
     ours = Sinter(options.sinter, files[0], feed, row["threads"], folder)
     try:
@@ -231,14 +233,18 @@ def measure_host(row, files, feed, options, folder):
         small = None
     started = start_peers(files, feed, row["threads"], folder, row)
     row["difference"]["sinter"] = difference(ours.run(), started["onnxruntime"].outputs)
-    for runtime, times in take_turns(ours, started, options).items():
-        row["us"][runtime] = [t * 1e6 for t in times]
+    others = {name: runtime for name, runtime in {"small": small, "alone": alone}.items() if runtime}
+    times = {name: [t * 1e6 for t in pair] for name, pair in take_turns({**started, "sinter": ours, **others}, options).items()}
     for peer in started.values():
         peer.close()
+    row["us"] = {name: pair for name, pair in times.items() if name not in others}
     if small:
-        row["small"] = {"us": small.times(options.seconds)[0] * 1e6, "bytes": small.arena_bytes + small.weights_bytes}
+        row["small"] = {"us": times["small"][0], "bytes": small.arena_bytes + small.weights_bytes}
+    if alone:
+        row["gain"] = times["alone"][0] / times["sinter"][0]
     row["ratio"] = min(t[0] for p, t in row["us"].items() if p != "sinter") / row["us"]["sinter"][0]
     row["arena_bytes"], row["weights_bytes"] = ours.arena_bytes, ours.weights_bytes
+    return ours
 
 
 def measure_boards(row, file, feed, options, folder):
@@ -265,7 +271,7 @@ def measure(name, path, options):
     feed = stored_inputs(path, model) or seeded_inputs(model)
     if feed is None:
         raise RuntimeError("its inputs aren't static numbers")
-    rows = []
+    rows, alone = [], None
     with tempfile.TemporaryDirectory() as folder:
         free, clean = f"{folder}/free.onnx", f"{folder}/net.onnx"
         onnx.save(model, free)
@@ -273,9 +279,8 @@ def measure(name, path, options):
         onnx.save(model, clean)
         for threads in options.threads:
             rows.append({"model": name, "threads": threads, "flops": flops(model)})
-            measure_host(rows[-1], [clean, free], feed, options, folder)
-            if rows[0]["threads"] == 1 < threads:
-                rows[-1]["gain"] = rows[0]["us"]["sinter"][0] / rows[-1]["us"]["sinter"][0]
+            ours = measure_host(rows[-1], [clean, free], feed, options, folder, alone)
+            alone = ours if threads == 1 else alone
         for part in options.parts:
             try:
                 PARTS[part](rows[0], clean, feed, options, folder)
@@ -306,8 +311,8 @@ def arguments():
     parser.add_argument("--threads", default="1,2", help="of every runtime, a line each; from 2 on times are wall times")
     parser.add_argument("--parts", default=",".join(PARTS), help="what is measured beside times and memory; none of it: ''")
     parser.add_argument("--armsim", help="the simulator's program, for modelled cycles instead of instructions")
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of each runtime in a turn")
+    parser.add_argument("--turns", type=int, default=12, help="many short ones: a shared machine is slow for seconds")
+    parser.add_argument("--seconds", type=float, default=0.12, help="of each runtime in a turn")
     parser.add_argument("--json", help="write the rows to this file")
     parser.add_argument("--markdown", help="write the tables of docs/performance.md to this file")
     options = parser.parse_args()
