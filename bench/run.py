@@ -225,7 +225,7 @@ def layers_of(sinter, file, feed, folder):
 def measure_host(row, files, feed, options, folder, alone):
     """Times, differences and memory of all runtimes, on row["threads"] threads, go to the row. `alone`: our net on one
     thread, if it has been measured. Returns our net."""
-    row.update(us={}, difference={}, resident_bytes={}, absent={})
+    row.update(difference={}, resident_bytes={}, absent={})
     ours = Sinter(options.sinter, files[0], feed, row["threads"], folder)
     try:
         small = Sinter(options.sinter, files[0], feed, row["threads"], folder, "--small-weights")
