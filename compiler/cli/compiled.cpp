@@ -106,8 +106,8 @@ std::vector<std::string> reserved_names(const Graph& g, const std::string& name)
 
 void plan_once(Compiled& c, int threads, bool spend) {
   c.weights = WeightStore();
-  c.plan =
-      make_plan(*c.graph, *c.target, c.weights, reserved_names(*c.graph, c.options.name), threads, spend);
+  c.plan = make_plan(*c.graph, *c.target, c.decisions, c.weights, reserved_names(*c.graph, c.options.name),
+                     threads, spend);
 }
 
 // Plans for one thread, until the arena keeps its budget and the packed weights theirs.
@@ -115,11 +115,11 @@ void plan_model(Compiled& c, int64_t most_weights) {
   const auto excess = [&] { return static_cast<int64_t>(c.weights.bytes().size()) - most_weights; };
   for (;;) {
     plan_once(c, 1, true);
-    if (!shrink_weights(*c.graph, c.plan, excess()) && !drop_half_weights(*c.graph, c.plan) &&
-        !limit_scratch(*c.graph, c.plan))
+    if (!shrink_weights(*c.graph, c.plan, excess(), c.decisions) &&
+        !drop_half_weights(*c.graph, c.plan, c.decisions) && !limit_scratch(*c.graph, c.plan, c.decisions))
       break;
-    read_parts(*c.graph, *c.target);
-    place_concats(*c.graph, *c.target);
+    read_pieces(*c.graph, *c.target, c.decisions);
+    place_concats(*c.graph, *c.target, c.decisions);
   }
   if (excess() > 0)
     std::cerr << fmt::format(
@@ -129,8 +129,8 @@ void plan_model(Compiled& c, int64_t most_weights) {
 
 // Plans the same algorithms, which one thread's budget has left, for several: any number makes the same bits.
 void share_plan(Compiled& c, const ModelOptions& o, int64_t max_ram) {
-  share_strips(*c.graph, *c.target, o.threads);
-  if (!o.small_weights) store_weight_parts(*c.graph, *c.target, o.threads);
+  share_strips(*c.graph, *c.target, c.decisions, o.threads);
+  if (!o.small_weights) store_weight_parts(*c.graph, *c.target, o.threads, c.decisions);
   plan_once(c, o.threads, true);
   if (c.plan.arena_bytes > max_ram) plan_once(c, o.threads, false);
 }
@@ -164,9 +164,9 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   passes.tile_matrices = c.target->tile_matrices;
   passes.dot_products = c.target->dot_products || o.small_weights;  // as floats, bytes would take four times
   run_passes(*c.graph, passes, hooks);
-  tell_near_weights(*c.graph, *c.target);
-  arrange(*c.graph, *c.target, 0, tuning);
-  if (o.small_weights) store_small_weights(*c.graph);
+  tell_near_weights(*c.graph, *c.target, c.decisions);
+  arrange(*c.graph, *c.target, c.decisions, 0, tuning);
+  if (o.small_weights) store_small_weights(*c.graph, c.decisions);
   plan_model(c, most_weights);
   if (o.threads > 1) share_plan(c, o, max_ram);
   if (c.plan.arena_bytes > max_ram)

@@ -17,6 +17,7 @@ struct Compiled {
   ImportOptions import;             // keeps custom operators alive
   std::unique_ptr<Graph> imported;  // the model before any pass; only if asked for
   std::unique_ptr<Graph> graph;     // after all passes; the plan's layers point into it
+  Decisions decisions;              // for one thread, then for several
   WeightStore weights;
   Plan plan;
   BundleOptions options;

@@ -212,7 +212,7 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
       t["member"] = m.name;  // in NAME_inputs or NAME_outputs
       j[input ? "inputs" : "outputs"].push_back(t);
     }
-  const Views views(g);
+  const Views views(g, *plan.decisions);
   j["layers"] = ordered_json::array();
   for (size_t i = 0; i < plan.layers.size(); ++i) {
     const Layer& l = plan.layers[i];

@@ -60,7 +60,8 @@ std::string Calls::argument(const Parameter& q, size_t layer, size_t& scratch) c
   const std::string type = q.type.substr(0, q.type.size() - 1);
   const std::string plain = type.rfind("const ", 0) == 0 ? type.substr(6) : type;
   if (q.kind == Parameter::Kind::kWeights) return fmt::format("sinter::at<{}>(w, {})", plain, q.offset);
-  const int64_t parts = frame_.plan.layers[layer].node->attributes.integer("strip_parts", 1);
+  const auto& tile = frame_.plan.decision(layer).row_tile;
+  const int64_t parts = tile ? tile->work_items : 1;
   const auto in_arena = [&](int64_t offset, int64_t bytes_of_part) {
     const std::string of_part = bytes_of_part > 0 ? fmt::format("part * {}", bytes_of_part) : "",
                       start = offset > 0 || of_part.empty() ? std::to_string(offset) : "";
@@ -94,7 +95,8 @@ std::string Calls::argument(const Parameter& q, size_t layer, size_t& scratch) c
     case Place::Kind::kWeights: return fmt::format("sinter::at<{}>(w, {})", plain, place.offset);
     case Place::Kind::kArena: {
       const Node* from = q.value->producer;  // of rows that each part has for itself
-      text = in_arena(place.offset, parts > 1 && from ? from->attributes.integer("strip_bytes", 0) : 0);
+      const auto& rows = from ? frame_.plan.decisions->of(*from).row_tile : std::nullopt;
+      text = in_arena(place.offset, parts > 1 && rows ? rows->bytes : 0);
       break;
     }
   }

@@ -164,9 +164,9 @@ class Code {
         !g_.symbols->all().empty())
       headers.insert("sinter/dims.h");
     for (const Entry& e : entries_)
-      if (const Attributes& a = e.layer->node->attributes; a.has("strip")) {
+      if (const auto& tile = e.plan->decision(e.index).row_tile) {
         headers.insert({"sinter/dims.h", "sinter/strips.h"});
-        if (a.has("strip_parts")) headers.insert("sinter/parts.h");
+        if (tile->work_items > 1) headers.insert("sinter/parts.h");
       }
     for (const std::string& h : headers) p_.line("#include \"{}\"", h);
     p_.blank();
@@ -334,7 +334,7 @@ class Code {
       p_.line("const std::int64_t dims[] = {{{}}};", dims.empty() ? "0" : dims);
       p_.line("trace(context, {}, {}, {}, {}, {}, dims, {});", i, c_string(v->name),
               calls.argument(q, i, none), onnx_of(v->type.dtype), v->type.shape.size(),
-              dims.empty() ? "1" : cpp(pixel_pitch(*v)));
+              dims.empty() ? "1" : cpp(plan_.decisions->pixel_stride(*v)));
       p_.line("}}");
     }
   }

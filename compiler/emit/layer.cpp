@@ -36,24 +36,10 @@ std::string shape_comment(const Shape& shape) {
 }
 
 namespace {
-bool lies_apart(const Value& v) { return v.producer && v.producer->attributes.has("pitch"); }
-}  // namespace
-
-Dim pixel_pitch(const Value& v) {
-  return lies_apart(v) ? Dim(v.producer->attributes.integer("pitch", 0)) : v.type.shape.back();
-}
-
-Dim output_pitch(const Node& n) { return pixel_pitch(*n.outputs[0]); }
-
-bool reads_apart(const Node& n) {
-  return std::any_of(n.inputs.begin(), n.inputs.end(), [](const Value* v) { return v && lies_apart(*v); });
-}
-
-namespace {
 // Shape and, where its pixels are not side by side, how far they are apart.
-std::string place_comment(const Value& v, const Shape& shape) {
-  if (!lies_apart(v)) return shape_comment(shape);
-  return fmt::format("{}, pixels {} apart", shape_comment(shape), pixel_pitch(v).text());
+std::string place_comment(const Decisions& d, const Value& v, const Shape& shape) {
+  if (!d.has_gaps(v)) return shape_comment(shape);
+  return fmt::format("{}, pixels {} apart", shape_comment(shape), d.pixel_stride(v).text());
 }
 }  // namespace
 
@@ -62,13 +48,12 @@ std::string variable(const Symbol& s) {
   return capital ? s.id : "dim_" + s.id;
 }
 
-LayerWriter::LayerWriter(const Node& n, const Target& t, WeightStore& store, std::string function,
+LayerWriter::LayerWriter(const Node& n, const Context& c, WeightStore& store, std::string function,
                          int threads)
-    : node(n), target(t), threads(threads), store_(store) {
+    : node(n), context(c), target(c.target), decision(c.of(n)), threads(threads), store_(store) {
   layer_.node = &n;
   layer_.function = std::move(function);
-  const auto flush = static_cast<Subnormals>(node.attributes.integer("flush", 0));
-  layer_.subnormals = target.aarch64 ? Subnormals::kEither : flush;
+  layer_.subnormals = target.aarch64 ? Subnormals::kEither : node.freedom.subnormals;
   if (layer_.subnormals == Subnormals::kZeros) include("sinter/subnormals.h");
 }
 
@@ -85,8 +70,8 @@ std::string LayerWriter::add(Parameter p) {
 }
 
 std::string LayerWriter::input(size_t i) {
-  SINTER_CHECK(i > 0 || !node.attributes.has("part_times"), "a picture that is only there in parts");
-  return read(node.inputs[i], i == 0 && node.attributes.has("planar"));
+  SINTER_CHECK(i > 0 || decision.piece_times.empty(), "a picture that is only there in parts");
+  return read(node.inputs[i], i == 0 && decision.reads_nchw);
 }
 
 std::string LayerWriter::read(const Value* v, bool planar) {
@@ -99,7 +84,7 @@ std::string LayerWriter::read(const Value* v, bool planar) {
   Parameter p{.kind = Parameter::Kind::kInput,
               .type = fmt::format("const {}*", cpp_name(v->type.dtype)),
               .name = input_names_.empty() ? "x" : fmt::format("x{}", input_names_.size()),
-              .comment = place_comment(*v, shape),
+              .comment = place_comment(context.decisions, *v, shape),
               .value = v,
               .symbol = nullptr};
   if (v->data) {
@@ -119,7 +104,7 @@ std::string LayerWriter::output(size_t i) {
              add({.kind = Parameter::Kind::kOutput,
                   .type = fmt::format("{}*", cpp_name(v->type.dtype)),
                   .name = output_names_.empty() ? "y" : fmt::format("y{}", output_names_.size()),
-                  .comment = place_comment(*v, v->type.shape),
+                  .comment = place_comment(context.decisions, *v, v->type.shape),
                   .value = v,
                   .symbol = nullptr});
 }
@@ -168,7 +153,7 @@ int64_t bytes_of(const std::string& type) {
 }  // namespace
 
 std::string LayerWriter::scratch(const std::string& name, const std::string& type, int64_t count) {
-  const int64_t parts = node.attributes.integer("strip_parts", 1);
+  const int64_t parts = decision.row_tile ? decision.row_tile->work_items : 1;
   const int64_t bytes = count * bytes_of(type), each = parts > 1 ? apart(bytes) : bytes;
   return add({.kind = Parameter::Kind::kScratch,
               .type = type + "*",
@@ -190,7 +175,7 @@ std::string LayerWriter::scratch_of_part(const std::string& name, const std::str
 }
 
 std::optional<LayerWriter::Strip> LayerWriter::strip() {
-  if (!node.attributes.has("strip")) return std::nullopt;
+  if (!decision.row_tile) return std::nullopt;
   auto row = [&](const std::string& name, const std::string& comment) {
     return add({.kind = Parameter::Kind::kRow,
                 .type = "std::int64_t",
@@ -201,8 +186,8 @@ std::optional<LayerWriter::Strip> LayerWriter::strip() {
   Strip s;
   s.first = row("row_first", "rows of y to compute");
   s.end = row("row_end", "and the one behind them");
-  if (node.attributes.has("strip_in")) s.x_base = row("x_base", "the row that x begins with");
-  if (node.attributes.has("strip_out")) s.y_base = row("y_base", "the row that y begins with");
+  if (decision.row_tile->reads_rows) s.x_base = row("x_base", "the row that x begins with");
+  if (decision.row_tile->writes_rows) s.y_base = row("y_base", "the row that y begins with");
   return s;
 }
 
@@ -233,8 +218,8 @@ void LayerWriter::add_pool() {
 }
 
 LayerWriter::Turns LayerWriter::open_parts(const std::string& count, double flops_of_element) {
-  parts_.push_back(threads > 1 && !in_parts() && !node.attributes.has("strip") &&
-                   is_large(flops_of_element) && count != "1");
+  parts_.push_back(threads > 1 && !in_parts() && !decision.row_tile && is_large(flops_of_element) &&
+                   count != "1");
   if (!parts_.back()) return {"0", count};
   add_pool();
   out.line(
@@ -252,7 +237,7 @@ void LayerWriter::close_parts() {
 void LayerWriter::open_pictures(const Dim& count) {
   pictures_ = count;
   if (count.is(1)) return;
-  const bool cut = threads > 1 && count.hi() >= threads && !node.attributes.has("strip") && is_large(kInRuns);
+  const bool cut = threads > 1 && count.hi() >= threads && !decision.row_tile && is_large(kInRuns);
   const bool even = cut && mod(count, threads).is(0);
   way_ = even ? Pictures::kParts : cut ? Pictures::kShared : Pictures::kInTurn;
   if (!shares_pictures()) {
@@ -285,7 +270,7 @@ void LayerWriter::close_pictures() {
 
 void LayerWriter::parts_are_rows(int64_t turns, const std::function<int64_t(int64_t)>& first_row,
                                  bool input) {
-  if (parts_.size() != 1 || !parts_.back() || turns < threads || node.attributes.has("pitch")) return;
+  if (parts_.size() != 1 || !parts_.back() || turns < threads || decision.pixel_stride) return;
   RowParts rows;
   for (int64_t p = 0; p <= threads; ++p) rows.starts.push_back(first_row(turns * p / threads));
   if (input) rows.alike.push_back(node.inputs[0]);

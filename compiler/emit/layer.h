@@ -13,6 +13,7 @@
 
 #include "emit/printer.h"
 #include "ir/graph.h"
+#include "plan/decision.h"
 #include "targets/target.h"
 
 namespace sinter {
@@ -49,9 +50,6 @@ struct RowParts {
   std::vector<const Value*> alike;
 };
 
-// What subnormal floats are for a layer (passes/allow_flush.cpp): numbers, zeros, or either of both.
-enum class Subnormals { kNumbers, kEither, kZeros };
-
 struct Layer {
   const Node* node = nullptr;
   std::string function;  // C++ identifier
@@ -82,20 +80,22 @@ inline constexpr double kInRuns = 4, kOneByOne = 16, kFilled = 0.25;
 
 class LayerWriter {
  public:
-  LayerWriter(const Node& node, const Target& target, WeightStore& store, std::string function,
+  LayerWriter(const Node& node, const Context& context, WeightStore& store, std::string function,
               int threads = 1);
 
   const Node& node;
+  const Context context;
   const Target& target;
-  const int threads;  // that the net may use; 1: no loop is cut into parts
-  Printer out;        // the function's body
-  Printer helpers;    // text before the function; names in it must begin with function()
+  const Decision& decision;  // of the node
+  const int threads;         // that the net may use; 1: no loop is cut into parts
+  Printer out;               // the function's body
+  Printer helpers;           // text before the function; names in it must begin with function()
 
   const std::string& function() const { return layer_.function; }
   // The pointer of node.inputs[i] / outputs[i], typed by its dtype; the same name for the same value.
   std::string input(size_t i);
   std::string output(size_t i);
-  // The pointer of a Value that stands behind an input (picture_parts of ops/window.h).
+  // The pointer of a Value that stands behind an input (picture_pieces of plan/decision.h).
   std::string read(const Value* v) { return read(v, false); }
   // Bytes that are packed now and read at run time. `type`: "float".
   std::string weights(const std::string& name, const std::string& type, const void* data, size_t bytes,
@@ -131,6 +131,11 @@ class LayerWriter {
     std::string first, end, x_base, y_base;
   };
   std::optional<Strip> strip();
+  // Channels from one pixel of a channels-last Value in memory to the next; of the first output.
+  Dim pixel_stride(const Value& v) const { return context.decisions.pixel_stride(v); }
+  Dim pixel_stride() const { return pixel_stride(*node.outputs[0]); }
+  // Whether some input has others' channels between its pixels.
+  bool reads_gaps() const { return context.decisions.reads_gaps(node); }
   // An extent as C++ text: a literal, or an expression over parameters (std::int64_t).
   std::string dim(const Dim& d);
   // The variable (std::int64_t*) through which the layer reports a count it has found: `*count_n = 7;`
@@ -169,14 +174,15 @@ class LayerWriter {
 struct Kernel {
   const char* name;  // "conv_direct"
   const char* what;  // one line for docs
-  bool (*accepts)(const Node&, const Target&);
+  bool (*accepts)(const Node&, const Context&);
   void (*emit)(LayerWriter&);
   // What it can do beyond computing whole tensors whose pixels lie side by side.
   struct Abilities {
-    bool writes_apart = false;  // pixels `pitch` channels apart, where the node says so (plan/in_place.cpp)
+    bool writes_apart = false;  // pixels with others' channels between them (Decision::pixel_stride)
     bool rows = false;          // computes a range of them where the node is in a strip (LayerWriter::strip)
-    bool reads_parts = false;   // its picture in parts where the node has some (picture_parts, ops/window.h)
-    bool reads_apart = false;   // pixels of its inputs as far apart as pixel_pitch says
+    bool reads_parts =
+        false;  // its picture in parts where the node has some (picture_pieces, plan/decision.h)
+    bool reads_apart = false;  // inputs with others' channels between their pixels
   } can = {};
 };
 
@@ -186,15 +192,8 @@ bool worth_parts(double flops, double elements, double flops_of_element);
 // processors fetch so much ahead of what a thread reads, which would take lines from the thread that writes
 // there.
 int64_t apart(int64_t bytes);
-// The channels from one pixel to the next of a channels-last Value in memory: all that it has, or `pitch` of
-// the node that makes it, where it is part of another Value.
-Dim pixel_pitch(const Value&);
-// The same of the node's first output.
-Dim output_pitch(const Node&);
-// Whether some input's pixels are further apart than its channels take.
-bool reads_apart(const Node&);
 // The first row that accepts the node, its inputs where they lie; null where none does (the node is refused).
-const Kernel* find_kernel(const Node&, const Target&);
+const Kernel* find_kernel(const Node&, const Context&);
 const std::vector<const Kernel*>& all_kernels();
 
 std::string shape_comment(const Shape& shape);  // "[N][56][56][64]", for comments beside pointers

@@ -6,9 +6,9 @@
 
 namespace sinter {
 
-std::vector<Dim> pitched_strides(const Value& v) {
+std::vector<Dim> pitched_strides(const LayerWriter& w, const Value& v) {
   Shape shape = v.type.shape;
-  if (!shape.empty()) shape.back() = pixel_pitch(v);
+  if (!shape.empty()) shape.back() = w.pixel_stride(v);
   return dim_strides(shape);
 }
 
@@ -18,9 +18,9 @@ std::vector<Dim> dim_strides(const Shape& shape) {
   return s;
 }
 
-Strided broadcast(const std::string& pointer, const Value& v, const Shape& space) {
+Strided broadcast(const LayerWriter& w, const std::string& pointer, const Value& v, const Shape& space) {
   const TensorType& type = v.type;
-  const std::vector<Dim> own = pitched_strides(v);
+  const std::vector<Dim> own = pitched_strides(w, v);
   Strided s{pointer, type.dtype, Dim(0), std::vector<Dim>(space.size(), Dim(0)),
             std::vector<Dim>(space.size(), Dim(0))};
   const size_t skip = space.size() - type.shape.size();
@@ -54,7 +54,7 @@ Numbered number_operands(LayerWriter& w, const ExprPtr& value, const Shape& spac
                                      : Expr::constant_integer(v->data->integer(0), v->type.dtype);
     if (number[k] < 0) {
       number[k] = static_cast<int>(out.operands.size());
-      out.operands.push_back(broadcast(w.input(k), *v, space));
+      out.operands.push_back(broadcast(w, w.input(k), *v, space));
       out.inputs.push_back(k);
     }
     return Expr::input(number[k], leaf.dtype);

@@ -22,13 +22,13 @@ struct Strided {
       one_or_full;  // axis extents that are 1 or the full extent, known at run time only; 0: none
 };
 
-// A Value read under the broadcast to `space`; row-major, its pixels pixel_pitch apart.
-Strided broadcast(const std::string& pointer, const Value& v, const Shape& space);
+// A Value read under the broadcast to `space`; row-major, perhaps with gaps between its pixels.
+Strided broadcast(const LayerWriter&, const std::string& pointer, const Value& v, const Shape& space);
 // Row-major strides of `shape`.
 std::vector<Dim> dim_strides(const Shape& shape);
 
-// Row-major strides of a Value whose pixels are pixel_pitch apart.
-std::vector<Dim> pitched_strides(const Value&);
+// Row-major strides of a Value whose pixels may have gaps between them (Decisions::pixel_stride).
+std::vector<Dim> pitched_strides(const LayerWriter&, const Value&);
 
 // The operands that `value` reads of w.node's inputs, as walked over `space`, numbered densely: the result
 // refers to operands[k] as Expr::input(k). Constants of one element become literals.

@@ -22,12 +22,12 @@ class Strips {
 
   void write() {
     const size_t count = axes_.size();
-    const Attributes& last = plan_.layers[first_ + count - 1].node->attributes;
-    const int64_t rows = last.integer("strip_rows", 1), height = axes_.back().out;
+    const RowTile& last = *plan_.decision(first_ + count - 1).row_tile;
+    const int64_t rows = last.rows, height = axes_.back().out;
     std::string names;
     for (size_t k = 0; k < count; ++k) names += (k ? ", " : "") + plan_.layers[first_ + k].function;
     p_.comment(fmt::format("{}: {} rows of the last one's result at a time", names, rows));
-    const int64_t parts = last.integer("strip_parts", 1);
+    const int64_t parts = last.work_items;
     std::string begin = "0", end = std::to_string(height);
     if (parts > 1) {
       p_.line(

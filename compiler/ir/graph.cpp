@@ -281,6 +281,7 @@ std::unique_ptr<Graph> Graph::clone() const {
       for (Value* v : n->outputs) outs.push_back(mapped(v));
       Node* c = out->add_node(n->op, n->name, std::move(ins), std::move(outs));
       c->attributes = n->attributes;
+      c->freedom = n->freedom;
       c->epilogue = n->epilogue;
       c->anchor_inputs = n->anchor_inputs;
       c->sources = n->sources;
@@ -321,6 +322,15 @@ std::string attribute_text(const Attribute& a) {
   };
   return std::visit(Visitor{}, a);
 }
+
+std::map<std::string, std::string> freedoms(const Freedom& f) {
+  std::map<std::string, std::string> all;
+  if (f.winograd > 0) all["winograd"] = std::to_string(f.winograd);
+  if (f.strassen) all["strassen"] = "1";
+  if (f.tile_matrices) all["tile_matrices"] = "1";
+  if (f.subnormals != Subnormals::kNumbers) all["flush"] = std::to_string(static_cast<int>(f.subnormals));
+  return all;
+}
 }  // namespace
 
 std::string text(const Node& n) {
@@ -328,9 +338,10 @@ std::string text(const Node& n) {
   for (const Value* v : n.outputs)
     s += (s.empty() ? "" : ", ") + (v ? quoted(v->name) + " " + text(v->type) : std::string("_"));
   s += fmt::format(" = {}", n.op->name);
+  std::map<std::string, std::string> all = freedoms(n.freedom);
+  for (const auto& [k, v] : n.attributes.all()) all[k] = attribute_text(v);
   std::string attributes;
-  for (const auto& [k, v] : n.attributes.all())
-    attributes += (attributes.empty() ? "" : ", ") + k + "=" + attribute_text(v);
+  for (const auto& [k, v] : all) attributes += (attributes.empty() ? "" : ", ") + k + "=" + v;
   if (!attributes.empty()) s += "<" + attributes + ">";
   s += "(";
   for (size_t i = 0; i < n.inputs.size(); ++i) {

@@ -77,12 +77,26 @@ class Attributes {
   std::map<std::string, Attribute> map_;
 };
 
+// What subnormal floats are for a layer (passes/allow_flush.cpp): numbers, zeros or numbers as it comes, or
+// zeros because that is faster.
+enum class Subnormals { kNumbers, kEither, kZeros };
+
+// How a node's arithmetic may be rearranged, as the passes allow_*.cpp find it. Whether it pays, the planner
+// decides (plan/decision.h).
+struct Freedom {
+  int64_t winograd = 0;        // the most outputs of a Winograd tile along an axis; 0: not by Winograd
+  bool strassen = false;       // by Strassen's products of quarters
+  bool tile_matrices = false;  // on tile matrices of bfloat16, each float as a sum of three
+  Subnormals subnormals = Subnormals::kNumbers;
+};
+
 struct Node {
   const Op* op = nullptr;
   std::string name;             // the ONNX node's own name, kept for ever; made from its output's where empty
   std::vector<Value*> inputs;   // null: an optional input that is absent
   std::vector<Value*> outputs;  // null: an optional output that nobody wants
   Attributes attributes;
+  Freedom freedom;
   std::vector<std::unique_ptr<Graph>> bodies;  // If: {then, else}; Loop, Scan: {body}
   ExprPtr epilogue;                            // null: none
   size_t anchor_inputs = 0;          // inputs before the epilogue's operands; all of them where there is none

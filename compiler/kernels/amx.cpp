@@ -113,27 +113,31 @@ double cycles_of(const RowProduct& p, const Target& t, const AmxChoice& c) {
 }
 
 // The rows and k cut as the target's cache and the node's scratch have it, if tile matrices may compute it.
-std::optional<AmxChoice> cut_amx(const Node& n, const Target& t) {
-  if (!t.tile_matrices || n.attributes.integer("amx", 0) == 0) return std::nullopt;
+std::optional<AmxChoice> cut_amx(const Node& n, const Context& context) {
+  const Target& t = context.target;
+  const Limit& allowed = context.of(n).tile_matrices;
+  if (!t.tile_matrices || !n.freedom.tile_matrices || !allowed.allowed || !context.decisions.is_whole(n))
+    return std::nullopt;
   const auto p = amx_product(n);
   if (!p || (n.epilogue && !has_vector_text(*n.epilogue))) return std::nullopt;
-  const int64_t limit = std::min(machine_of(t).l2 * 3 / 4, n.attributes.integer("amx_bytes", INT64_MAX));
+  const int64_t limit = std::min(machine_of(t).l2 * 3 / 4, allowed.bytes);
   const auto once = cut_once(*p, limit);
   return once ? once : cut_groups(*p, limit);
 }
 
 }  // namespace
 
-std::optional<AmxChoice> choose_amx(const Node& n, const Target& t) {
-  const auto c = cut_amx(n, t);
-  if (!c || n.attributes.integer("amx", 0) == kTunedAmx) return c;
+std::optional<AmxChoice> choose_amx(const Node& n, const Context& context) {
+  const Target& t = context.target;
+  const auto c = cut_amx(n, context);
+  if (!c || context.of(n).tile_matrices.tuned) return c;
   const RowProduct p = *amx_product(n);
   return cycles_of(p, t, *c) < plain_cycles(p, t) ? c : std::nullopt;
 }
 
-double amx_cycles(const Node& n, const Target& t) {
-  const auto c = cut_amx(n, t);
-  return c ? cycles_of(*amx_product(n), t, *c) : std::numeric_limits<double>::infinity();
+double amx_cycles(const Node& n, const Context& context) {
+  const auto c = cut_amx(n, context);
+  return c ? cycles_of(*amx_product(n), context.target, *c) : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace sinter

@@ -5,6 +5,7 @@
 
 #include "ir/graph.h"
 #include "ops/row_product.h"
+#include "plan/decision.h"
 #include "targets/target.h"
 
 namespace sinter {
@@ -24,9 +25,9 @@ struct AmxChoice {
 int64_t amx_blocks(int64_t k);
 
 // The choice where the node may be computed so and is modelled to be faster; none otherwise.
-std::optional<AmxChoice> choose_amx(const Node&, const Target&);
+std::optional<AmxChoice> choose_amx(const Node&, const Context&);
 
 // Modelled cycles of the node on AMX's tile matrices; infinity where they may not or cannot compute it.
-double amx_cycles(const Node&, const Target&);
+double amx_cycles(const Node&, const Context&);
 
 }  // namespace sinter

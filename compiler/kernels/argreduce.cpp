@@ -10,7 +10,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   const std::string_view op = n.op->name;
   const DType t = n.inputs[0]->type.dtype;
   return n.op->domain[0] == 0 && !n.epilogue && (op == "ArgMax" || op == "ArgMin") &&

@@ -26,7 +26,7 @@ bool is_attention(const Node& n) {
   return std::string_view(n.op->name) == "Attention" && n.op->domain[0] == 0 && !n.epilogue;
 }
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   if (!is_attention(n) || n.has_output(kScores)) return false;
   for (size_t i : {kQ, kK, kV})
     if (n.inputs[i]->type.dtype != DType::kF32) return false;
@@ -36,7 +36,7 @@ bool accepts(const Node& n, const Target&) {
   return f.head.is_static() && f.v_head.is_static() && f.head.value() > 0 && f.v_head.value() > 0 &&
          f.total.hi() <= (int64_t{1} << 32);
 }
-bool accepts_plain(const Node& n, const Target&) { return is_attention(n); }
+bool accepts_plain(const Node& n, const Context&) { return is_attention(n); }
 
 constexpr double kLog2E = 1.4426950408889634;
 

@@ -10,7 +10,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "BatchNormalization" && n.op->domain[0] == 0 &&
          n.attributes.integer("training_mode", 0) == 0 && is_float(n.inputs[0]->type.dtype);
 }
@@ -22,7 +22,7 @@ void emit(LayerWriter& w) {
   const DType wide = x.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
   const double epsilon = static_cast<double>(n.attributes.real("epsilon", 1e-5f));
   const size_t channel_axis = 1;
-  std::vector<Strided> operands{broadcast(w.input(0), *n.inputs[0], shape)};
+  std::vector<Strided> operands{broadcast(w, w.input(0), *n.inputs[0], shape)};
   auto per_channel = [&](const std::string& pointer, DType t) {
     std::vector<Dim> strides(shape.size(), Dim(0));
     if (shape.size() > channel_axis && !shape[channel_axis].is(1)) strides[channel_axis] = Dim(1);
@@ -57,7 +57,7 @@ void emit(LayerWriter& w) {
       if (leaf.kind == Expr::Kind::kAccumulator) return e;
       if (leaf.kind != Expr::Kind::kOperand) return nullptr;
       const size_t k = static_cast<size_t>(leaf.operand);
-      operands.push_back(broadcast(w.input(k), *n.inputs[k], shape));
+      operands.push_back(broadcast(w, w.input(k), *n.inputs[k], shape));
       return Expr::input(static_cast<int>(operands.size()) - 1, leaf.dtype);
     });
   const Strided out{w.output(0), n.outputs[0]->type.dtype, Dim(0), dim_strides(shape), {}};

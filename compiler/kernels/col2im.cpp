@@ -8,7 +8,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "Col2Im" && n.op->domain[0] == 0 && contents(n.inputs[2]);
 }
 

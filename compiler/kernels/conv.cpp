@@ -17,7 +17,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) { return is_float_conv(n); }
+bool accepts(const Node& n, const Context&) { return is_float_conv(n); }
 
 struct Geometry {
   int64_t groups, in_channels, out_channels, group_in, group_out;
@@ -27,7 +27,8 @@ struct Geometry {
   bool planar;
 };
 
-Geometry geometry_of(const Node& n) {
+Geometry geometry_of(const LayerWriter& w) {
+  const Node& n = w.node;
   Geometry g;
   const Shape& x = n.inputs[0]->type.shape;
   const Tensor& weight = *n.inputs[1]->data;
@@ -38,8 +39,8 @@ Geometry geometry_of(const Node& n) {
   g.group_out = g.out_channels / g.groups;
   g.window = window_of(n);
   g.batch = x[0];
-  g.planar = n.attributes.has("planar");
-  g.pixel = g.planar ? g.in_channels : pixel_pitch(*n.inputs[0]).value();
+  g.planar = w.decision.reads_nchw;
+  g.pixel = g.planar ? g.in_channels : w.pixel_stride(*n.inputs[0]).value();
   return g;
 }
 
@@ -170,10 +171,10 @@ class Writer {
   explicit Writer(LayerWriter& w)
       : w_(w),
         n_(w.node),
-        g_(geometry_of(n_)),
+        g_(geometry_of(w)),
         x_(w.input(0)),
         epilogue_(w, n_.outputs[0]->type.shape),
-        rows_{w, window_, batch_, Dim(g_.pixel), output_pitch(n_)} {}
+        rows_{w, window_, batch_, Dim(g_.pixel), w.pixel_stride()} {}
 
   void emit() {
     w_.summary(describe(g_, n_));

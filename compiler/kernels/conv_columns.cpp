@@ -17,7 +17,7 @@ namespace sinter {
 namespace {
 
 bool serves(const Node& n) {
-  if (!is_float_conv(n) || n.attributes.integer("group", 1) != 1 || n.attributes.has("planar")) return false;
+  if (!is_float_conv(n) || n.attributes.integer("group", 1) != 1) return false;
   const Window w = window_of(n);
   return w.kernel.back() > 1 && w.strides.back() == 1 && w.pads_begin.back().is_static();
 }
@@ -30,7 +30,7 @@ bool is_small(const Window& w, int64_t pitch, const Shape& input) {
   return 8 * columns * static_cast<double>(pitch) <= static_cast<double>(product(input).hi());
 }
 
-bool accepts(const Node& n, const Target& t) { return t.lanes > 1 && columns_share(n, t) < 1; }
+bool accepts(const Node& n, const Context& c) { return c.target.lanes > 1 && columns_share(n, c) < 1; }
 
 // The window with one tap along the row, at the column itself.
 Window narrowed(Window w) {
@@ -66,7 +66,7 @@ class Writer {
     pack(taps / width_);
     y_ = w_.output(0);
     const Dim batch = w_.node.inputs[0]->type.shape[0];
-    Rows rows{w_, window_, batch, Dim(in_), output_pitch(w_.node)};
+    Rows rows{w_, window_, batch, Dim(in_), w_.pixel_stride()};
     if (const auto strip = w_.strip()) {
       rows.turns = {strip->first, strip->end};
       rows.x_base = strip->x_base;
@@ -171,9 +171,10 @@ void emit(LayerWriter& w) { Writer(w).emit(); }
 
 }  // namespace
 
-double columns_share(const Node& n, const Target& t) {
+double columns_share(const Node& n, const Context& context) {
   constexpr double kWorth = 0.8;
-  if (!serves(n)) return 1;
+  if (!serves(n) || context.of(n).reads_nchw) return 1;
+  const Target& t = context.target;
   const Tensor& weight = *n.inputs[1]->data;
   const Window w = window_of(n);
   const int64_t width = w.kernel.back(), out = weight.dim(0),

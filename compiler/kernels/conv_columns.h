@@ -6,6 +6,6 @@ namespace sinter {
 
 // The multiply-adds of the vectors of conv_columns as a share of those of conv_direct; 1 where the first does
 // not serve the node or is not worth its second pass.
-double columns_share(const Node&, const Target&);
+double columns_share(const Node&, const Context&);
 
 }  // namespace sinter

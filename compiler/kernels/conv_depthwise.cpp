@@ -16,7 +16,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   if (!is_float_conv(n)) return false;
   const Tensor& weight = *n.inputs[1]->data;
   const int64_t groups = n.attributes.integer("group", 1);
@@ -48,7 +48,7 @@ class Writer {
         at_once_(channels_at_once(w.target, window_, channels_)),
         x_(w.input(0)),
         epilogue_(w, n_.outputs[0]->type.shape),
-        rows_{w, window_, n_.inputs[0]->type.shape[0], pixel_pitch(*n_.inputs[0]), output_pitch(n_)} {}
+        rows_{w, window_, n_.inputs[0]->type.shape[0], w.pixel_stride(*n_.inputs[0]), w.pixel_stride()} {}
 
   void emit() {
     const int64_t taps = weight_.size() / channels_;

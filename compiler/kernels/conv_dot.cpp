@@ -17,7 +17,7 @@ namespace {
 
 // --- convolution
 
-bool accepts_conv(const Node& n, const Target&) { return is_integer_conv(n, DType::kI8); }
+bool accepts_conv(const Node& n, const Context&) { return is_integer_conv(n, DType::kI8); }
 
 class ConvWriter {
  public:
@@ -268,7 +268,7 @@ void emit_conv(LayerWriter& w) { ConvWriter(w).emit(); }
 
 // --- matrix product with a constant second factor
 
-bool accepts_matmul(const Node& n, const Target&) {
+bool accepts_matmul(const Node& n, const Context&) {
   return is_integer_product(n, "MatMul", DType::kI8) && n.inputs[0]->type.shape.size() >= 2 &&
          n.inputs[1]->data->rank() == 2;
 }

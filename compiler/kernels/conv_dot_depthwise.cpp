@@ -11,7 +11,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   return is_integer_conv(n, DType::kI8) && conv_shape(n).is_depthwise() &&
          n.inputs[1]->type.shape.size() <= 4;
 }

@@ -71,7 +71,7 @@ std::string panels_comment(const Panels& p, const Target& t) {
 
 // --- convolution
 
-bool accepts_conv(const Node& n, const Target&) { return is_integer_conv(n, DType::kI16); }
+bool accepts_conv(const Node& n, const Context&) { return is_integer_conv(n, DType::kI16); }
 
 // Opens a loop nest over the rows, calls `pixels(name of the lambda)` for all pixels of each.
 void for_each_pixel(LayerWriter& w, const Rows& rows, int tile, const std::function<void(bool)>& define) {
@@ -177,8 +177,8 @@ void emit_conv(LayerWriter& w) {
 
 // --- depthwise: every channel has its own kernel, vectors run over channels
 
-bool accepts_depthwise(const Node& n, const Target& t) {
-  return accepts_conv(n, t) && conv_shape(n).is_depthwise();
+bool accepts_depthwise(const Node& n, const Context& c) {
+  return accepts_conv(n, c) && conv_shape(n).is_depthwise();
 }
 
 void emit_depthwise(LayerWriter& w) {
@@ -239,7 +239,7 @@ void emit_depthwise(LayerWriter& w) {
 
 // --- matrix product with a constant second factor: all rows are one long column of rows
 
-bool accepts_matmul(const Node& n, const Target&) {
+bool accepts_matmul(const Node& n, const Context&) {
   return is_integer_product(n, "MatMul", DType::kI16) && n.inputs[0]->type.shape.size() >= 2 &&
          n.inputs[1]->data->rank() == 2;
 }

@@ -17,8 +17,8 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target& t) {
-  return t.aarch64 && n.attributes.has("planar") && std::string_view(n.op->name) == "Conv" &&
+bool accepts(const Node& n, const Context& c) {
+  return c.target.aarch64 && c.of(n).reads_nchw && std::string_view(n.op->name) == "Conv" &&
          (!n.epilogue || has_vector_text(*n.epilogue));
 }
 
@@ -46,7 +46,7 @@ class Writer {
     const std::string x = w_.input(0);
     pack();
     y_ = w_.output(0);
-    Rows rows{w_, window_, w_.node.inputs[0]->type.shape[0], Dim(channels_), output_pitch(w_.node)};
+    Rows rows{w_, window_, w_.node.inputs[0]->type.shape[0], Dim(channels_), w_.pixel_stride()};
     if (const auto strip = w_.strip()) {
       rows.turns = {strip->first, strip->end};
       rows.y_base = strip->y_base;

@@ -68,14 +68,12 @@ struct Choice {
 
 // Rows of the result whose transformed inputs take a part of the second-level cache; all that a strip asks
 // for at once, where that is possible.
-int64_t rows_of_group(const Node& n, const Target& t, const Planes& p, const WinogradTile& tile) {
+int64_t rows_of_group(const Decision& d, const Target& t, const Planes& p, const WinogradTile& tile) {
   const int64_t outputs = tile.along.outputs, tiles = p.tiles(outputs);
   int64_t rows = p.window.out[0].value();
-  if (n.attributes.has("strip_bytes"))
-    rows = std::min(rows,
-                    n.attributes.integer("strip_bytes", 0) / (4 * p.window.out[1].value() * p.weight.dim(0)));
-  const int64_t allowed =
-      std::min(machine_of(t).l2 / 3, n.attributes.integer("winograd_bytes", INT64_MAX) / 3 * 2);
+  if (d.row_tile && d.row_tile->writes_rows)
+    rows = std::min(rows, d.row_tile->bytes / (4 * p.window.out[1].value() * p.weight.dim(0)));
+  const int64_t allowed = std::min(machine_of(t).l2 / 3, d.winograd.bytes / 3 * 2);
   const int64_t each = 4 * (tiles * tile.positions() + (tiles - 1) * outputs + tile.positions());
   int64_t most = 1;
   while (most < rows && each * p.pitch(most + 1) <= allowed) ++most;
@@ -107,8 +105,10 @@ double direct_cycles(const Target& t, const Planes& p) {
   return products * static_cast<double>(p.window.out[1].value()) * vectors * 1.1 / machine_of(t).fma;
 }
 
-std::optional<Choice> choose(const Node& n, const Target& t) {
-  const int64_t most = n.attributes.integer("winograd", 0), tuned = n.attributes.integer("winograd_tile", 0);
+std::optional<Choice> choose(const Node& n, const Context& context) {
+  const Target& t = context.target;
+  const Decision& d = context.of(n);
+  const int64_t most = most_winograd(n, d), tuned = d.winograd.tile;
   if (most < 2 || !may_use_winograd_along_rows(n)) return std::nullopt;
   const Planes p(n);
   std::optional<Choice> best;
@@ -118,18 +118,19 @@ std::optional<Choice> choose(const Node& n, const Target& t) {
     const int64_t outputs = positions - p.taps + 1;
     if (outputs < 2 || outputs > most || (tuned != 0 && outputs != tuned)) continue;
     Choice c{{{1, 1, 1}, {static_cast<int>(outputs), static_cast<int>(p.taps), 1}}};
-    c.group = rows_of_group(n, t, p, c.tile);
+    c.group = rows_of_group(d, t, p, c.tile);
     c.cycles = modelled(t, p, c);
     if (c.cycles >= (best ? best->cycles : tuned != 0 ? INFINITY : direct)) continue;
-    c.error = winograd_error(lines.data(), p.weight.dim(0), p.depth(), c.tile);
+    c.error = context.decisions.error(p.weight.data(), fmt::format("rows {} {}", outputs, p.depth()), [&] {
+      return winograd_error(lines.data(), p.weight.dim(0), p.depth(), c.tile);
+    });
     if (c.error <= kMaxWinogradError) best = c;
   }
   return best;
 }
 
-bool accepts(const Node& n, const Target& t) {
-  return n.attributes.has("planar") && (!n.epilogue || has_vector_text(*n.epilogue)) &&
-         choose(n, t).has_value();
+bool accepts(const Node& n, const Context& c) {
+  return c.of(n).reads_nchw && (!n.epilogue || has_vector_text(*n.epilogue)) && choose(n, c).has_value();
 }
 
 class Writer {
@@ -138,9 +139,9 @@ class Writer {
       : w_(w),
         n_(w.node),
         p_(n_),
-        choice_(*choose(n_, w.target)),
+        choice_(*choose(n_, w.context)),
         epilogue_(w, n_.outputs[0]->type.shape),
-        rows_{w, p_.window, n_.inputs[0]->type.shape[0], Dim(p_.channels), output_pitch(n_)} {}
+        rows_{w, p_.window, n_.inputs[0]->type.shape[0], Dim(p_.channels), w.pixel_stride()} {}
 
   void emit() {
     w_.include("sinter/winograd_planes.h");
@@ -206,7 +207,7 @@ class Writer {
 
   // Groups are what threads share, but for those of a strip: as many for each.
   void share_rows() {
-    if (w_.threads == 1 || n_.attributes.has("strip")) return;
+    if (w_.threads == 1 || w_.decision.row_tile) return;
     const int64_t rows = p_.window.out[0].value(),
                   groups = round_up((rows + choice_.group - 1) / choice_.group, w_.threads);
     choice_.group = (rows + groups - 1) / groups;

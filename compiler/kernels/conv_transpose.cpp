@@ -15,7 +15,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   if (std::string_view(n.op->name) != "ConvTranspose" || n.attributes.integer("channels_last", 0) != 1)
     return false;
   if (n.inputs[0]->type.dtype != DType::kF32 || !n.inputs[1]->data || n.outputs[0]->type.dtype != DType::kF32)

@@ -27,9 +27,9 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target& t) {
-  if (n.attributes.integer("winograd", 0) < 2 || !may_use_winograd(n)) return false;
-  return (!n.epilogue || has_vector_text(*n.epilogue)) && choose_winograd(n, t).has_value();
+bool accepts(const Node& n, const Context& c) {
+  if (most_winograd(n, c.of(n)) < 2 || !may_use_winograd(n)) return false;
+  return (!n.epilogue || has_vector_text(*n.epilogue)) && choose_winograd(n, c).has_value();
 }
 
 class Writer {
@@ -97,9 +97,9 @@ class Writer {
                : "";
   }
   void find_parts() {
-    for (const PicturePart& p : picture_parts(n_))
-      parts_.push_back({w_.read(p.value), p.channels, p.times, pixel_pitch(*p.value).value()});
-    if (parts_.empty()) parts_.push_back({w_.input(0), l_.in, 1, pixel_pitch(*n_.inputs[0]).value()});
+    for (const PicturePiece& p : picture_pieces(w_.context.decisions, n_))
+      parts_.push_back({w_.read(p.value), p.channels, p.times, w_.pixel_stride(*p.value).value()});
+    if (parts_.empty()) parts_.push_back({w_.input(0), l_.in, 1, w_.pixel_stride(*n_.inputs[0]).value()});
   }
 
   // Parts of the work are groups, at least one for each thread. Where panels are shared more evenly, a
@@ -127,7 +127,7 @@ class Writer {
     const double bytes = part * static_cast<double>(4 * tile.matrices() * l_.in * l_.out);
     const int64_t groups = (tiles + choice_.group - 1) / choice_.group;
     const auto passes = static_cast<double>(groups);
-    return beside_stream(sums, winograd_stream(n_, m, bytes, passes, w_.threads));
+    return beside_stream(sums, winograd_stream(w_.decision.weights, m, bytes, passes, w_.threads));
   }
 
   // Tiles of a group, at most as many as chosen: so that the thread which does most does little more than
@@ -439,7 +439,7 @@ class Writer {
     const std::string value =
         epilogue_.vector(bias_.empty() ? "sum" : "add(sum, b)", index("oc"), "lanes", w_.out);
     w_.out.line("store_lanes({} + (({}oy + i) * {} + ox + j) * {} + oc, {}, lanes);", y_,
-                batched ? fmt::format("n * {} + ", height) : "", width, w_.dim(output_pitch(n_)), value);
+                batched ? fmt::format("n * {} + ", height) : "", width, w_.dim(w_.pixel_stride()), value);
     w_.out.line("}});");
     w_.out.put("};");
     finish_vectors(w_);
@@ -464,7 +464,7 @@ class Writer {
 };
 
 void emit(LayerWriter& w) {
-  Writer(w, share_winograd(w.node, w.target, *choose_winograd(w.node, w.target), w.threads)).emit();
+  Writer(w, share_winograd(w.node, w.context, *choose_winograd(w.node, w.context), w.threads)).emit();
 }
 
 }  // namespace

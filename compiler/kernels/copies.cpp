@@ -72,8 +72,8 @@ std::string behind(const std::string& pointer, const std::string& address) {
 Strided dense(const std::string& pointer, const TensorType& type) {
   return {pointer, type.dtype, Dim(0), dim_strides(type.shape), {}};
 }
-Strided pitched(const std::string& pointer, const Value& v) {
-  return {pointer, v.type.dtype, Dim(0), pitched_strides(v), {}};
+Strided pitched(const LayerWriter& w, const std::string& pointer, const Value& v) {
+  return {pointer, v.type.dtype, Dim(0), pitched_strides(w, v), {}};
 }
 
 namespace {

@@ -50,8 +50,8 @@ void emit_copy(const Extents& e, const Shape& space, const Strided& to, const St
 void emit_fill(const Extents& e, const std::string& to, const Dim& count, const std::string& element);
 // A dense tensor's Strided.
 Strided dense(const std::string& pointer, const TensorType& type);
-// A Value's, whose pixels are pixel_pitch apart.
-Strided pitched(const std::string& pointer, const Value& v);
+// A Value's, whose pixels may have gaps between them.
+Strided pitched(const LayerWriter&, const std::string& pointer, const Value& v);
 
 // `count` runs of `length` elements, the first from from[from] to to[to], each a step behind the one before.
 struct Runs {

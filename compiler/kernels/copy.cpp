@@ -22,7 +22,7 @@ std::string from_to(const Node& n) {
 
 // ---- affine reads of one tensor
 
-bool accepts_strided(const Node& n, const Target&) {
+bool accepts_strided(const Node& n, const Context&) {
   if (!is_movable(n) || n.inputs.empty() || !n.inputs[0] || (n.op->is_view && !n.epilogue)) return false;
   const Value& in = *n.inputs[0];
   bool any = false;
@@ -43,13 +43,13 @@ bool accepts_strided(const Node& n, const Target&) {
 
 bool puts_last(const Node& n) { return n.attributes.integers("perm") == std::vector<int64_t>{0, 2, 3, 1}; }
 
-bool accepts_rows(const Node& n, const Target&) {
+bool accepts_rows(const Node& n, const Context& c) {
   if (n.op->domain[0] != 0 || std::string_view(n.op->name) != "Transpose" || n.epilogue) return false;
   if (!puts_last(n) && n.attributes.integers("perm") != std::vector<int64_t>{0, 3, 1, 2}) return false;
   const Shape& last = (puts_last(n) ? n.outputs[0] : n.inputs[0])->type.shape;
   constexpr int64_t kShort = 4;  // fewer channels: the loops of copy_strided
   return n.inputs[0]->type.dtype == DType::kF32 && is_static(last) && last[0].is(1) &&
-         last[3].value() > kShort && !n.attributes.has("in_place");
+         last[3].value() > kShort && !c.of(n).in_place;
 }
 
 void emit_rows(LayerWriter& w) {
@@ -107,7 +107,7 @@ void emit_strided(LayerWriter& w) {
       if (leaf.kind != Expr::Kind::kOperand) return nullptr;
       const auto [at, fresh] = number.try_emplace(leaf.operand, static_cast<int>(operands.size()));
       const auto k = static_cast<size_t>(leaf.operand);
-      if (fresh) operands.push_back(broadcast(w.input(k), *n.inputs[k], shape));
+      if (fresh) operands.push_back(broadcast(w, w.input(k), *n.inputs[k], shape));
       return Expr::input(at->second, leaf.dtype);
     });
     emit_loops(w, shape, value, dense(w.output(i), n.outputs[i]->type), operands);
@@ -116,7 +116,7 @@ void emit_strided(LayerWriter& w) {
 
 // ---- Identity and its like
 
-bool accepts_same(const Node& n, const Target&) {
+bool accepts_same(const Node& n, const Context&) {
   const bool copies = std::string_view(n.op->domain) == "sinter" && std::string_view(n.op->name) == "copy";
   return (copies || is_op(n, {"Identity", "Dropout"})) && !n.epilogue && is_movable(n);
 }
@@ -128,8 +128,8 @@ void emit_same(LayerWriter& w) {
   if (n.has_output(0)) {
     const std::string x = w.input(0);
     const TensorType& type = n.outputs[0]->type;
-    if (n.attributes.has("pitch") || reads_apart(n))
-      emit_copy(e, type.shape, pitched(w.output(0), *n.outputs[0]), pitched(x, *n.inputs[0]), true);
+    if (w.decision.pixel_stride || w.reads_gaps())
+      emit_copy(e, type.shape, pitched(w, w.output(0), *n.outputs[0]), pitched(w, x, *n.inputs[0]), true);
     else
       w.out.line("sinter::copy({}, {}, {});", w.output(0), x, e.text(product(type.shape)));
   }
@@ -139,15 +139,16 @@ void emit_same(LayerWriter& w) {
 
 // ---- Concat
 
-bool accepts_concat(const Node& n, const Target&) {
+bool accepts_concat(const Node& n, const Context&) {
   return is_op(n, {"Concat"}) && !n.epilogue && is_movable(n);
 }
 // Whether each input has one element at a time: columns that become the rows of a matrix.
-bool joins_columns(const Node& n, size_t axis) {
+bool joins_columns(const LayerWriter& w, size_t axis) {
+  const Node& n = w.node;
   constexpr size_t kMost = 8;
   const Shape& out = n.outputs[0]->type.shape;
-  return product(out, axis + 1).is(1) && n.inputs.size() <= kMost && !n.attributes.has("pitch") &&
-         !reads_apart(n) && std::all_of(n.inputs.begin(), n.inputs.end(), [&](const Value* v) {
+  return product(out, axis + 1).is(1) && n.inputs.size() <= kMost && !w.decision.pixel_stride &&
+         !w.reads_gaps() && std::all_of(n.inputs.begin(), n.inputs.end(), [&](const Value* v) {
            return v->type.shape[axis].is(1);
          });
 }
@@ -180,21 +181,21 @@ void emit_concat(LayerWriter& w) {
   const TensorType& type = n.outputs[0]->type;
   const auto axis = static_cast<size_t>(whole_axis(n.attributes.integer("axis", 0), type.shape.size()));
   w.summary(fmt::format("Concat of {} along axis {} -> {}", n.inputs.size(), axis, text(type.shape)));
-  if (joins_columns(n, axis)) return emit_columns(w, product(type.shape, 0, axis));
+  if (joins_columns(w, axis)) return emit_columns(w, product(type.shape, 0, axis));
   const Extents e(w);
   Strided to = dense(w.output(0), type);
   const std::vector<Dim> strides = to.strides;
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     const Shape& shape = n.inputs[i]->type.shape;
     // Extents that only a check proves equal: the output's strides count, the input's own axis extent.
-    emit_copy(e, shape, to, pitched(w.input(i), *n.inputs[i]), true);
+    emit_copy(e, shape, to, pitched(w, w.input(i), *n.inputs[i]), true);
     to.offset = to.offset + shape[axis] * strides[axis];
   }
 }
 
 // ---- Tile
 
-bool accepts_tile(const Node& n, const Target&) {
+bool accepts_tile(const Node& n, const Context&) {
   return is_op(n, {"Tile"}) && !n.epilogue && is_movable(n) && contents(n.input(1));
 }
 void emit_tile(LayerWriter& w) {
@@ -218,7 +219,7 @@ void emit_tile(LayerWriter& w) {
 
 // ---- DepthToSpace, SpaceToDepth
 
-bool accepts_blocks(const Node& n, const Target&) {
+bool accepts_blocks(const Node& n, const Context&) {
   return is_op(n, {"DepthToSpace", "SpaceToDepth"}) && !n.epilogue && is_movable(n);
 }
 
@@ -262,7 +263,7 @@ void emit_blocks(LayerWriter& w) {
 
 // ---- Slice by positions that are data
 
-bool accepts_slice(const Node& n, const Target&) {
+bool accepts_slice(const Node& n, const Context&) {
   if (!is_op(n, {"Slice"}) || n.epilogue || !is_movable(n)) return false;
   const auto axes = n.input(3) ? contents(n.input(3)) : std::vector<Dim>{};
   return n.inputs[1]->type.shape[0].is_static() && axes && is_static(*axes);
@@ -323,7 +324,7 @@ void emit_slice(LayerWriter& w) {
 
 // ---- Split by sizes that are data
 
-bool accepts_split(const Node& n, const Target&) {
+bool accepts_split(const Node& n, const Context&) {
   return is_op(n, {"Split"}) && n.input(1) && !n.epilogue && is_movable(n);
 }
 void emit_split(LayerWriter& w) {

@@ -8,7 +8,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   const std::string_view op = n.op->name;
   return (op == "CumSum" || op == "CumProd") && n.op->domain[0] == 0;
 }

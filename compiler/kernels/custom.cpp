@@ -6,7 +6,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) { return custom_op_of(n) && !n.epilogue; }
+bool accepts(const Node& n, const Context&) { return custom_op_of(n) && !n.epilogue; }
 
 std::string quoted_c(const std::string& s) {
   std::string out = "\"";

@@ -16,7 +16,7 @@ bool accepts_op(const Node& n, std::string_view name) {
 
 // ---- NonMaxSuppression
 
-bool accepts_nms(const Node& n, const Target&) {
+bool accepts_nms(const Node& n, const Context&) {
   if (!accepts_op(n, "NonMaxSuppression") || n.epilogue) return false;
   const Dim& count = n.outputs[0]->type.shape[0];
   return count.is(0) || own_count(n, count);
@@ -140,7 +140,7 @@ void emit_roi_align(LayerWriter& w) {
 }
 
 // Each region is computed where its row lies.
-bool accepts_roi_rows(const Node& n, const Target&) {
+bool accepts_roi_rows(const Node& n, const Context&) {
   return n.op->name == std::string_view("roi_rows") && n.op->domain == std::string_view("sinter") &&
          !n.epilogue;
 }
@@ -226,7 +226,7 @@ void emit_max_roi_pool(LayerWriter& w) {
 
 // ---- DeformConv
 
-bool accepts_deform(const Node& n, const Target&) {
+bool accepts_deform(const Node& n, const Context&) {
   if (!accepts_op(n, "DeformConv")) return false;
   const Shape &x = n.inputs[0]->type.shape, &f = n.inputs[1]->type.shape;
   return window_of(n.attributes, WindowKind::kConv,
@@ -271,11 +271,11 @@ const std::vector<Kernel>& kernels_detection() {
   static const std::vector<Kernel> table = {
       {"non_max_suppression", "NonMaxSuppression by a tree of greatest scores per class", accepts_nms,
        emit_nms},
-      {"roi_align", "RoiAlign", [](const Node& n, const Target&) { return accepts_op(n, "RoiAlign"); },
+      {"roi_align", "RoiAlign", [](const Node& n, const Context&) { return accepts_op(n, "RoiAlign"); },
        emit_roi_align},
       {"roi_rows", "RoiAlign into rows of a tensor", accepts_roi_rows, emit_roi_rows},
-      {"max_roi_pool", "MaxRoiPool", [](const Node& n, const Target&) { return accepts_op(n, "MaxRoiPool"); },
-       emit_max_roi_pool},
+      {"max_roi_pool", "MaxRoiPool",
+       [](const Node& n, const Context&) { return accepts_op(n, "MaxRoiPool"); }, emit_max_roi_pool},
       {"deform_conv", "DeformConv: one sampled column a position", accepts_deform, emit_deform},
   };
   return table;

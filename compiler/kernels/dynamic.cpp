@@ -30,7 +30,7 @@ void input_extents(LayerWriter& w, const Shape& s) {
 
 // ---- reductions
 
-bool accepts_reduce(const Node& n, const Target&) {
+bool accepts_reduce(const Node& n, const Context&) {
   return n.op->domain[0] == '\0' && std::string_view(n.op->name).starts_with("Reduce") &&
          n.op->max_inputs == 2 && n.anchor_inputs >= 2 && unknown(n, 1);
 }
@@ -67,7 +67,7 @@ void emit_reduce(LayerWriter& w) {
 
 // ---- movements
 
-bool accepts_move(const Node& n, const Target&) {
+bool accepts_move(const Node& n, const Context&) {
   if (n.epilogue || n.inputs.empty() || !n.inputs[0] || !is_movable(n.inputs[0]->type.dtype)) return false;
   if (is_op(n, {"Squeeze", "Unsqueeze"})) return unknown(n, 1);
   return (is_op(n, {"Slice", "Pad"}) && unknown(n, 3)) || (is_op(n, {"Pad"}) && unknown(n, 1));

@@ -9,7 +9,7 @@ bool is_fused_elementwise(const Node& n) {
   return std::string_view(n.op->name) == "elementwise" && std::string_view(n.op->domain) == "sinter";
 }
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   for (const Value* v : n.inputs)
     if (v && (size_of(v->type.dtype) == 0 || v->type.dtype == DType::kComplex64 ||
               v->type.dtype == DType::kComplex128))

@@ -7,7 +7,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "embedding" && std::string_view(n.op->domain) == "sinter" &&
          !n.epilogue && n.inputs[0]->type.dtype == DType::kF32;
 }

@@ -13,7 +13,7 @@ bool is_op(const Node& n, std::string_view name) { return n.op->domain[0] == '\0
 
 // ---- nothing: every output is empty
 
-bool accepts_nothing(const Node& n, const Target&) {
+bool accepts_nothing(const Node& n, const Context&) {
   bool any = false;
   for (const Value* v : n.outputs) {
     if (!v) continue;
@@ -42,7 +42,7 @@ bool known_before(const Node& n, const std::vector<Dim>& elements) {
   }
   return true;
 }
-bool accepts_elements(const Node& n, const Target&) {
+bool accepts_elements(const Node& n, const Context&) {
   if (!n.bodies.empty()) return false;
   bool any = false;
   for (const Value* v : n.outputs) {
@@ -82,7 +82,7 @@ void emit_elements(LayerWriter& w) {
 
 // ---- ConstantOfShape
 
-bool accepts_constant(const Node& n, const Target&) {
+bool accepts_constant(const Node& n, const Context&) {
   return is_op(n, "ConstantOfShape") && !n.epilogue && is_movable(n.outputs[0]->type.dtype);
 }
 void emit_constant(LayerWriter& w) {
@@ -96,7 +96,7 @@ void emit_constant(LayerWriter& w) {
 
 // ---- Range
 
-bool accepts_range(const Node& n, const Target&) {
+bool accepts_range(const Node& n, const Context&) {
   if (!is_op(n, "Range") || n.epilogue) return false;
   const DType t = n.outputs[0]->type.dtype;
   return is_float(t) || is_integer(t);
@@ -166,7 +166,7 @@ void emit_range(LayerWriter& w) {
 
 // ---- EyeLike
 
-bool accepts_eye(const Node& n, const Target&) {
+bool accepts_eye(const Node& n, const Context&) {
   return is_op(n, "EyeLike") && !n.epilogue && is_movable(n.outputs[0]->type.dtype);
 }
 void emit_eye(LayerWriter& w) {

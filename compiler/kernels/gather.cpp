@@ -153,10 +153,10 @@ void emit_nd(LayerWriter& w) {
 const std::vector<Kernel>& kernels_gather() {
   static const std::vector<Kernel> table = {
       {"gather", "Gather: blocks picked along one axis",
-       [](const Node& n, const Target&) { return accepts_op(n, "Gather"); }, emit_gather},
+       [](const Node& n, const Context&) { return accepts_op(n, "Gather"); }, emit_gather},
       {"gather_elements", "GatherElements",
-       [](const Node& n, const Target&) { return accepts_op(n, "GatherElements"); }, emit_elements},
-      {"gather_nd", "GatherND", [](const Node& n, const Target&) { return accepts_op(n, "GatherND"); },
+       [](const Node& n, const Context&) { return accepts_op(n, "GatherElements"); }, emit_elements},
+      {"gather_nd", "GatherND", [](const Node& n, const Context&) { return accepts_op(n, "GatherND"); },
        emit_nd},
   };
   return table;

@@ -15,7 +15,7 @@ namespace {
 bool is_matmul(const Node& n) { return std::string_view(n.op->name) == "MatMul" && n.op->domain[0] == 0; }
 bool is_gemm(const Node& n) { return std::string_view(n.op->name) == "Gemm" && n.op->domain[0] == 0; }
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   if (!is_matmul(n) && !is_gemm(n)) return false;
   for (size_t i = 0; i < n.anchor_inputs; ++i)
     if (n.inputs[i] && n.inputs[i]->type.dtype != DType::kF32) return false;
@@ -106,7 +106,7 @@ class Writer {
         bias[static_cast<size_t>(j)] = p_.beta * p_.c->data->as<float>()[p_.c->data->size() == 1 ? 0 : j];
       bias_ = w_.weights("bias", bias, fmt::format("[{}]", columns));
     } else if (p_.c) {
-      c_ = broadcast(w_.input(2), *p_.c, out);
+      c_ = broadcast(w_, w_.input(2), *p_.c, out);
     }
     y_ = w_.output(0);
     open_parts();

@@ -26,7 +26,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target& t) { return choose_amx(n, t).has_value(); }
+bool accepts(const Node& n, const Context& c) { return choose_amx(n, c).has_value(); }
 
 // The bfloat16 that is left of v when `part` ones have been taken off it.
 uint16_t part_of(float v, int part) {
@@ -80,7 +80,7 @@ class Writer {
     w_.flops(Dim(2 * p_.rows * p_.k * p_.n));
     share_groups();
     rows_ = ceil_div(p_.rows, c_.groups);
-    in_parts_ = by_groups_ && !c_.once && n_.attributes.has("weight_parts");
+    in_parts_ = by_groups_ && !c_.once && w_.decision.weights.split;
     w_.summary(fmt::format("{}{} [{}, {}] x [{}, {}] on tile matrices, groups of {} rows{}{}{}", n_.op->name,
                            window_words(), p_.rows, p_.k, p_.k, p_.n, rows_,
                            is_cut() ? fmt::format(", k cut in {}", c_.cuts) : "",
@@ -282,7 +282,7 @@ class Writer {
   }
 
   // Floats from one row of the left operand, or one pixel of the picture, to the next.
-  std::string apart() const { return w_.dim(pixel_pitch(*n_.inputs[0])); }
+  std::string apart() const { return w_.dim(w_.pixel_stride(*n_.inputs[0])); }
 
   // Floats of a block's sums.
   int64_t block_sums() const { return 2 * c_.tile * panels_.vectors * w_.target.lanes; }
@@ -489,8 +489,8 @@ class Writer {
     index[index.size() - 2] = "first + due";
     index[index.size() - 1] = column;
     const std::string value = epilogue_.vector(with_bias, index, "lanes", w_.out);
-    w_.out.line("store_lanes({} + (first + due) * {} + {}, {}, lanes);", y_, w_.dim(output_pitch(n_)), column,
-                value);
+    w_.out.line("store_lanes({} + (first + due) * {} + {}, {}, lanes);", y_, w_.dim(w_.pixel_stride()),
+                column, value);
   }
 
   LayerWriter& w_;
@@ -508,7 +508,7 @@ class Writer {
   std::string x_, y_, bias_, rows_parts_, columns_, stored_parts_, sums_, kept_;
 };
 
-void emit(LayerWriter& w) { Writer(w, *choose_amx(w.node, w.target)).emit(); }
+void emit(LayerWriter& w) { Writer(w, *choose_amx(w.node, w.context)).emit(); }
 
 }  // namespace
 

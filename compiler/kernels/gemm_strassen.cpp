@@ -19,7 +19,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target& t) { return choose_strassen(n, t).has_value(); }
+bool accepts(const Node& n, const Context& c) { return choose_strassen(n, c).has_value(); }
 
 // Opens the loop over the seven products.
 constexpr const char* kEachStep = "strassen_steps([&](auto ends, int q) __attribute__((always_inline))";
@@ -156,7 +156,7 @@ class Writer {
       w_.out.line("const bool again = first + i == 0{};", shares && shares_within ? ""
                                                           : shares                ? " && step.result < 2"
                                                                                   : " && step.result >= 2");
-    const std::string pitch = w_.dim(output_pitch(n_));
+    const std::string pitch = w_.dim(w_.pixel_stride());
     w_.out.line("// what is kept lies in the lower half of the result until that is finished");
     w_.out.line("const auto kept_rows = [&](int number) __attribute__((always_inline)) {{");
     w_.out.line("float* const rows = {} + (row + {}) * {} + column + number * {};", y_, below, pitch,
@@ -334,7 +334,7 @@ class Writer {
     const std::string sum =
         bias_.empty() ? "sum.a[t][o]" : fmt::format("add(sum.a[t][o], load({} + {}))", bias_, column);
     const std::string value = epilogue_.vector(sum, index(row, column), "lanes", w_.out);
-    w_.out.line("store_lanes({} + ({}) * {} + {}, {}, lanes);", y_, row, w_.dim(output_pitch(n_)), column,
+    w_.out.line("store_lanes({} + ({}) * {} + {}, {}, lanes);", y_, row, w_.dim(w_.pixel_stride()), column,
                 value);
     w_.out.line("}}");
     w_.out.line("}}");
@@ -368,7 +368,7 @@ class Writer {
   std::string x_, y_, weights_, bias_, kept_;
 };
 
-void emit(LayerWriter& w) { Writer(w, *choose_strassen(w.node, w.target)).emit(); }
+void emit(LayerWriter& w) { Writer(w, *choose_strassen(w.node, w.context)).emit(); }
 
 }  // namespace
 

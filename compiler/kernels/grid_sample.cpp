@@ -6,10 +6,10 @@
 namespace sinter {
 namespace {
 
-bool accepts_sample(const Node& n, const Target&) {
+bool accepts_sample(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "GridSample" && n.op->domain[0] == 0;
 }
-bool accepts_affine(const Node& n, const Target&) {
+bool accepts_affine(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "AffineGrid" && n.op->domain[0] == 0;
 }
 

@@ -67,7 +67,7 @@ void guard_count(LayerWriter& w, const std::string& report, const Dim& count, co
 
 // ---- NonZero
 
-bool accepts_non_zero(const Node& n, const Target&) {
+bool accepts_non_zero(const Node& n, const Context&) {
   return accepts_op(n, "NonZero") && own_count(n, n.outputs[0]->type.shape[1]);
 }
 void emit_non_zero(LayerWriter& w) {
@@ -132,7 +132,7 @@ void emit_compress(LayerWriter& w) {
 
 // ---- Unique
 
-bool accepts_unique(const Node& n, const Target&) {
+bool accepts_unique(const Node& n, const Context&) {
   if (!accepts_op(n, "Unique")) return false;
   for (size_t i : {size_t{1}, size_t{3}})
     if (n.has_output(i) && own_count(n, n.outputs[i]->type.shape[0])) return true;
@@ -263,15 +263,15 @@ void emit_trilu(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_indexing() {
   static const std::vector<Kernel> table = {
-      {"one_hot", "OneHot", [](const Node& n, const Target&) { return accepts_op(n, "OneHot"); },
+      {"one_hot", "OneHot", [](const Node& n, const Context&) { return accepts_op(n, "OneHot"); },
        emit_one_hot},
       {"non_zero", "NonZero: counted, then written", accepts_non_zero, emit_non_zero},
-      {"compress", "Compress", [](const Node& n, const Target&) { return accepts_op(n, "Compress"); },
+      {"compress", "Compress", [](const Node& n, const Context&) { return accepts_op(n, "Compress"); },
        emit_compress},
       {"unique", "Unique: by sorting row numbers", accepts_unique, emit_unique},
       {"reverse_sequence", "ReverseSequence",
-       [](const Node& n, const Target&) { return accepts_op(n, "ReverseSequence"); }, emit_reverse_sequence},
-      {"trilu", "Trilu", [](const Node& n, const Target&) { return accepts_op(n, "Trilu"); }, emit_trilu},
+       [](const Node& n, const Context&) { return accepts_op(n, "ReverseSequence"); }, emit_reverse_sequence},
+      {"trilu", "Trilu", [](const Node& n, const Context&) { return accepts_op(n, "Trilu"); }, emit_trilu},
   };
   return table;
 }

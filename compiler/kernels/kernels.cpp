@@ -19,9 +19,9 @@ const std::vector<const Kernel*>& all_kernels() {
   return table;
 }
 
-const Kernel* find_kernel(const Node& node, const Target& target) {
+const Kernel* find_kernel(const Node& node, const Context& context) {
   for (const Kernel* k : all_kernels())
-    if (k->accepts(node, target) && (k->can.reads_apart || !reads_apart(node))) return k;
+    if (k->accepts(node, context) && (k->can.reads_apart || !context.decisions.reads_gaps(node))) return k;
   return nullptr;
 }
 

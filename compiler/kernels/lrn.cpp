@@ -12,7 +12,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "LRN" && n.op->domain[0] == 0 && is_float(n.inputs[0]->type.dtype);
 }
 

@@ -7,7 +7,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "MaxUnpool" && n.op->domain[0] == 0 && !n.epilogue &&
          is_float(n.inputs[0]->type.dtype);
 }

@@ -236,9 +236,9 @@ void emit_tree_classifier(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_ml() {
-#define ML_ROW(kernel, op, what, emit)                                            \
-  {                                                                               \
-    kernel, what, [](const Node& n, const Target&) { return is_ml(n, op); }, emit \
+#define ML_ROW(kernel, op, what, emit)                                             \
+  {                                                                                \
+    kernel, what, [](const Node& n, const Context&) { return is_ml(n, op); }, emit \
   }
   static const std::vector<Kernel> table = {
       ML_ROW("ml_scaler", "Scaler", "Scaler", emit_scaler),

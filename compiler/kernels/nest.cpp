@@ -136,7 +136,7 @@ void PlainOutput::finish() {
     const size_t k = static_cast<size_t>(leaf.operand);
     if (number[k] < 0) {
       number[k] = static_cast<int>(operands.size());
-      operands.push_back(broadcast(w_.input(k), *n.inputs[k], shape));
+      operands.push_back(broadcast(w_, w_.input(k), *n.inputs[k], shape));
     }
     return Expr::input(number[k], leaf.dtype);
   });

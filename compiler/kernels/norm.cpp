@@ -16,7 +16,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) { return norm_of(n).has_value(); }
+bool accepts(const Node& n, const Context&) { return norm_of(n).has_value(); }
 
 class Writer {
  public:

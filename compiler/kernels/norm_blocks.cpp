@@ -25,7 +25,7 @@ int64_t block_rows(const Norm& norm, const Target& t) {
   return std::max(kFewest, machine_of(t).l1 * 3 / 4 / row);
 }
 
-bool accepts(const Node& n, const Target& t) {
+bool accepts(const Node& n, const Context& c) {
   constexpr int64_t kFewestBlocks = 4, kMostElements = int64_t{1} << 40;
   const std::optional<Norm> norm = norm_of(n);
   if (!norm || !subtracts_mean(norm->factor) || !reduces_columns(*norm) || !runs_in_vectors(n, *norm))
@@ -33,7 +33,7 @@ bool accepts(const Node& n, const Target& t) {
   // A single channel is a row.
   return norm->mean_output < 0 && norm->factor_output < 0 && !norm->axes.back().extent.is(1) &&
          product(n.inputs[0]->type.shape).hi() <= kMostElements &&
-         reduced_count(*norm).hi() / block_rows(*norm, t) >= kFewestBlocks;
+         reduced_count(*norm).hi() / block_rows(*norm, c.target) >= kFewestBlocks;
 }
 
 class Writer {

@@ -238,7 +238,7 @@ class PadNest {
   DType type_;
 };
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   if (n.op->domain[0] != '\0' || n.epilogue || !is_movable(n)) return false;
   const std::string_view op = n.op->name;
   if (op == "CenterCropPad") return true;

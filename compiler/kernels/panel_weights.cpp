@@ -34,12 +34,12 @@ std::vector<uint16_t> narrowed(const std::vector<float>& v, To to) {
 
 PanelWeights::PanelWeights(LayerWriter& w, const Panels& panels, int64_t k_count)
     : w_(w), panels_(panels), k_count_(k_count) {
-  short_rows_ = w.node.attributes.has("short_rows") && panels.rest > 0 && panels.tail < w.target.lanes;
+  short_rows_ = w.decision.weights.short_rows && panels.rest > 0 && panels.tail < w.target.lanes;
   half_vector_ = panels.rest > 0 && w.target.lanes == 16 && panels.tail * 2 <= w.target.lanes;
 }
 
 void PanelWeights::store(const std::string& name, const std::string& comment) {
-  const bool may_widen = w_.node.attributes.has("half_weights");
+  const bool may_widen = w_.decision.weights.half;
   std::vector<uint16_t> bits;
   if (may_widen && all_half(packed_)) {
     type_ = "sinter::half";

@@ -17,7 +17,7 @@ bool numeric(const Node& n) {
   return true;
 }
 
-bool accepts_conv(const Node& n, const Target&) {
+bool accepts_conv(const Node& n, const Context&) {
   const std::string_view op = n.op->name;
   return (op == "Conv" || op == "ConvTranspose") && n.op->domain[0] == 0 && numeric(n);
 }
@@ -127,7 +127,7 @@ void emit_conv(LayerWriter& w) {
   for (size_t a = 0; a < rank + 2; ++a) w.out.line("}}");
 }
 
-bool accepts_product(const Node& n, const Target&) {
+bool accepts_product(const Node& n, const Context&) {
   const std::string_view op = n.op->name;
   return (op == "MatMul" || op == "Gemm") && n.op->domain[0] == 0 && numeric(n);
 }
@@ -147,7 +147,7 @@ void emit_product(LayerWriter& w) {
   w.flops(product(ys) * k * Dim(2));
   const std::string a = w.input(0), b = w.input(1);
   const bool has_c = gemm && n.anchor_inputs > 2 && n.inputs[2] && n.attributes.real("beta", 1) != 0;
-  const Strided c = has_c ? broadcast(w.input(2), *n.inputs[2], ys) : Strided{};
+  const Strided c = has_c ? broadcast(w, w.input(2), *n.inputs[2], ys) : Strided{};
   const Epilogue e(w, ys);
   w.summary(fmt::format("{} of {} as plain loops{}", n.op->name, name_of(t), e.summary()));
   const std::string y = w.output(0);

@@ -28,7 +28,7 @@ bool numeric(DType t) { return is_float(t) || is_integer(t); }
 
 // --- global pools
 
-bool accepts_global(const Node& n, const Target&) {
+bool accepts_global(const Node& n, const Context&) {
   return kind_of(n, true) && is_float(n.inputs[0]->type.dtype);
 }
 void emit_global(LayerWriter& w) {
@@ -118,7 +118,7 @@ std::string count_text(LayerWriter& w, const Window& window, const Rows& rows, b
   return count;
 }
 
-bool accepts_vectors(const Node& n, const Target&) {
+bool accepts_vectors(const Node& n, const Context&) {
   const auto kind = kind_of(n, false);
   return kind && is_channels_last(n.attributes) && n.inputs[0]->type.dtype == DType::kF32 &&
          !n.has_output(1) && n.has_output(0) && vector_epilogue(n);
@@ -146,7 +146,7 @@ class Vectors {
         words_{*kind_of(n_, false), static_cast<double>(n_.attributes.integer("p", 2))},
         window_(window_of(n_)),
         channels_(n_.inputs[0]->type.shape.back()),
-        rows_{w, window_, n_.inputs[0]->type.shape[0], pixel_pitch(*n_.inputs[0]), output_pitch(n_)},
+        rows_{w, window_, n_.inputs[0]->type.shape[0], w.pixel_stride(*n_.inputs[0]), w.pixel_stride()},
         joins_(joins_rows(window_, words_.kind, channels_)) {
     for (int64_t k : window_.kernel) taps_ *= k;
     pads_ = n_.attributes.integer("count_include_pad", 0) != 0;
@@ -206,7 +206,7 @@ class Vectors {
     w_.out.line(
         "// the rows of the window taken together, all pixels and channels of a row as they lie in memory");
     const int64_t width = window_.in.back().value(), channels = channels_.value();
-    const bool apart = reads_apart(n_);  // no run then but a pixel's channels
+    const bool apart = w_.reads_gaps();  // no run then but a pixel's channels
     if (apart) w_.out.line("for (std::int64_t ix = 0; ix < {}; ++ix) {{", width);
     open_columns(w_, "join");
     start();
@@ -282,7 +282,7 @@ void emit_vectors(LayerWriter& w) { Vectors(w).emit(); }
 // --- rows: floats with the channels outside. Along a row, first the taps of the other axes are taken
 // together for every input column in vectors, then those of the row for each output.
 
-bool accepts_rows(const Node& n, const Target&) {
+bool accepts_rows(const Node& n, const Context&) {
   const auto kind = kind_of(n, false);
   return kind && *kind != Kind::kLp && !is_channels_last(n.attributes) &&
          n.inputs[0]->type.dtype == DType::kF32 && !n.has_output(1) && n.has_output(0);
@@ -377,7 +377,7 @@ void emit_rows(LayerWriter& w) {
 
 // --- plain loops
 
-bool accepts_plain(const Node& n, const Target&) {
+bool accepts_plain(const Node& n, const Context&) {
   return kind_of(n, false) && numeric(n.inputs[0]->type.dtype);
 }
 

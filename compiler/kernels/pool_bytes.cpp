@@ -8,7 +8,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   if (n.op->domain[0] != 0 || std::string_view(n.op->name) != "MaxPool" || n.epilogue) return false;
   const DType t = n.inputs[0]->type.dtype;
   return (t == DType::kI8 || t == DType::kU8) && is_channels_last(n.attributes) && n.has_output(0) &&

@@ -14,7 +14,7 @@ std::string start(LayerWriter& w) {
   return fmt::format("0x{:016x}u", seed_of(w.node));
 }
 
-bool accepts_filled(const Node& n, const Target&) {
+bool accepts_filled(const Node& n, const Context&) {
   const std::string op = op_of(n);
   return op == "RandomUniform" || op == "RandomNormal" || op == "RandomUniformLike" ||
          op == "RandomNormalLike";
@@ -48,9 +48,9 @@ void emit_multinomial(LayerWriter& w) {
 const std::vector<Kernel>& kernels_random() {
   static const std::vector<Kernel> table = {
       {"random", "RandomUniform, RandomNormal and ...Like", accepts_filled, emit_filled},
-      {"bernoulli", "Bernoulli", [](const Node& n, const Target&) { return op_of(n) == "Bernoulli"; },
+      {"bernoulli", "Bernoulli", [](const Node& n, const Context&) { return op_of(n) == "Bernoulli"; },
        emit_bernoulli},
-      {"multinomial", "Multinomial", [](const Node& n, const Target&) { return op_of(n) == "Multinomial"; },
+      {"multinomial", "Multinomial", [](const Node& n, const Context&) { return op_of(n) == "Multinomial"; },
        emit_multinomial},
   };
   return table;

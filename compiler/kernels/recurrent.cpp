@@ -30,7 +30,7 @@ bool is_recurrent(const Node& n) {
 }
 const Value* optional_input(const Node& n, size_t i) { return i < n.inputs.size() ? n.inputs[i] : nullptr; }
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   if (!is_recurrent(n) || n.inputs[0]->type.dtype != DType::kF32) return false;
   for (size_t i : {1u, 2u, 3u, 7u})
     if (const Value* v = optional_input(n, i); v && !v->data) return false;
@@ -38,7 +38,7 @@ bool accepts(const Node& n, const Target&) {
   return r.hidden.is_static() && r.inputs.is_static() && r.hidden.value() > 0 &&
          r.batch.hi() <= (int64_t{1} << 24);
 }
-bool accepts_plain(const Node& n, const Target&) {
+bool accepts_plain(const Node& n, const Context&) {
   return is_recurrent(n) && is_float(n.inputs[0]->type.dtype);
 }
 

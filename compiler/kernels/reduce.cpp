@@ -489,7 +489,7 @@ std::vector<bool> reduced_axes(const Node& n) {
   return mask;
 }
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   return fold_of(n) && (is_float(n.inputs[0]->type.dtype) || is_integer(n.inputs[0]->type.dtype) ||
                         n.inputs[0]->type.dtype == DType::kBool);
 }

@@ -8,7 +8,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "Reshape" && n.op->domain[0] == 0 && !n.epilogue && !is_view(n) &&
          size_of(n.inputs[0]->type.dtype) > 0 && n.inputs[0]->type.dtype != DType::kComplex64 &&
          n.inputs[0]->type.dtype != DType::kComplex128;

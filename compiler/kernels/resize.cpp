@@ -22,7 +22,7 @@ const Tensor* constant(const Node& n, size_t i) {
 }
 bool computed(const Node& n, size_t i) { return i < n.anchor_inputs && n.input(i) && !n.inputs[i]->data; }
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   if (std::string_view(n.op->name) != "Resize" || n.op->domain[0] != 0) return false;
   const DType t = n.inputs[0]->type.dtype;
   return is_float(t) || is_integer(t) || t == DType::kBool;
@@ -68,9 +68,9 @@ class Writer {
   void make_axes() {
     const Shape& in = n_.inputs[0]->type.shape;
     const Shape& out = n_.outputs[0]->type.shape;
-    const std::vector<Dim> in_strides = pitched_strides(*n_.inputs[0]),
-                           out_strides = pitched_strides(*n_.outputs[0]);
-    const bool dense = !n_.attributes.has("pitch") && !reads_apart(n_);
+    const std::vector<Dim> in_strides = pitched_strides(w_, *n_.inputs[0]),
+                           out_strides = pitched_strides(w_, *n_.outputs[0]);
+    const bool dense = !w_.decision.pixel_stride && !w_.reads_gaps();
     by_run_ = resized_by_run(n_);
     const bool fixed = is_static(in) && is_static(out) && !by_run_;
     if (by_run_) settle(in, out);

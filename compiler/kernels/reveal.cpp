@@ -5,7 +5,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "reveal" && std::string_view(n.op->domain) == "sinter" &&
          !n.epilogue;
 }

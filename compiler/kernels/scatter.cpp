@@ -195,11 +195,11 @@ void emit_tensor(LayerWriter& w) {
 const std::vector<Kernel>& kernels_scatter() {
   static const std::vector<Kernel> table = {
       {"scatter_elements", "ScatterElements with all reductions",
-       [](const Node& n, const Target&) { return accepts_op(n, "ScatterElements"); }, emit_elements},
+       [](const Node& n, const Context&) { return accepts_op(n, "ScatterElements"); }, emit_elements},
       {"scatter_nd", "ScatterND with all reductions",
-       [](const Node& n, const Target&) { return accepts_op(n, "ScatterND"); }, emit_nd},
+       [](const Node& n, const Context&) { return accepts_op(n, "ScatterND"); }, emit_nd},
       {"tensor_scatter", "TensorScatter: runs of rows into a cache",
-       [](const Node& n, const Target&) { return accepts_op(n, "TensorScatter"); }, emit_tensor},
+       [](const Node& n, const Context&) { return accepts_op(n, "TensorScatter"); }, emit_tensor},
   };
   return table;
 }

@@ -106,7 +106,7 @@ void emit_stft(LayerWriter& w) {
   y.finish();
 }
 
-bool accepts_window(const Node& n, const Target&) {
+bool accepts_window(const Node& n, const Context&) {
   return !n.epilogue &&
          (accepts_op(n, "HannWindow") || accepts_op(n, "HammingWindow") || accepts_op(n, "BlackmanWindow"));
 }
@@ -121,7 +121,7 @@ void emit_window(LayerWriter& w) {
              n.attributes.integer("periodic", 1) == 0, w.output(0));
 }
 
-bool accepts_mel(const Node& n, const Target&) { return !n.epilogue && accepts_op(n, "MelWeightMatrix"); }
+bool accepts_mel(const Node& n, const Context&) { return !n.epilogue && accepts_op(n, "MelWeightMatrix"); }
 void emit_mel(LayerWriter& w) {
   const Node& n = w.node;
   w.include("sinter/fft.h");
@@ -141,9 +141,9 @@ void emit_mel(LayerWriter& w) {
 const std::vector<Kernel>& kernels_signal() {
   static const std::vector<Kernel> table = {
       {"dft", "DFT of any length, by its prime factors",
-       [](const Node& n, const Target&) { return accepts_op(n, "DFT"); }, emit_dft},
+       [](const Node& n, const Context&) { return accepts_op(n, "DFT"); }, emit_dft},
       {"stft", "STFT, one frame after the other",
-       [](const Node& n, const Target&) { return accepts_op(n, "STFT"); }, emit_stft},
+       [](const Node& n, const Context&) { return accepts_op(n, "STFT"); }, emit_stft},
       {"cosine_window", "HannWindow, HammingWindow, BlackmanWindow", accepts_window, emit_window},
       {"mel_weight_matrix", "MelWeightMatrix", accepts_mel, emit_mel},
   };

@@ -14,7 +14,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   const std::string_view op = n.op->name;
   return n.op->domain[0] == 0 && (op == "Softmax" || op == "LogSoftmax" || op == "Hardmax") &&
          is_float(n.inputs[0]->type.dtype);

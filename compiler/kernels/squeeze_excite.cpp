@@ -17,7 +17,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "squeeze_excite" && std::string_view(n.op->domain) == "sinter" &&
          n.inputs[kSqueezeWeights]->data && n.inputs[kExciteWeights]->data;
 }

@@ -40,12 +40,12 @@ double strassen_cycles(const RowProduct& p, const Target& t, const StrassenChoic
 
 // Bytes that the layer's sums may take: half the second-level cache, no more in the largest, and what the
 // arena allows.
-int64_t scratch_limit(const Node& n, const Target& t) {
+int64_t scratch_limit(const StrassenLimit& limit, const Target& t) {
   constexpr int64_t kMost = 512 << 10;
-  return std::min({machine_of(t).l2 / 2, kMost, n.attributes.integer("strassen_bytes", INT64_MAX)});
+  return std::min({machine_of(t).l2 / 2, kMost, limit.bytes});
 }
 
-std::optional<StrassenChoice> one_level(const Node& n, const RowProduct& p, const Target& t) {
+std::optional<StrassenChoice> one_level(const StrassenLimit& limit, const RowProduct& p, const Target& t) {
   StrassenChoice c{};
   c.levels = 1;
   // Where weights come from far behind the caches, they cost more than what is kept.
@@ -54,9 +54,7 @@ std::optional<StrassenChoice> one_level(const Node& n, const RowProduct& p, cons
   // allows.
   const int64_t vectors = std::min<int64_t>(t.max_vectors, (p.n / 2 + t.lanes - 1) / t.lanes);
   const int64_t kept = c.by_products ? 4 * vectors * t.lanes : 0;
-  const int64_t most = std::min(machine_of(t).l2 / 2 / (4 * p.k),
-                                n.attributes.integer("strassen_bytes", INT64_MAX) / (4 * p.k + kept)) -
-                       1;
+  const int64_t most = std::min(machine_of(t).l2 / 2 / (4 * p.k), limit.bytes / (4 * p.k + kept)) - 1;
   if (most < 2) return std::nullopt;
   c.groups = (p.rows + most - 1) / most;
   c.rows = p.rows / c.groups;
@@ -66,7 +64,8 @@ std::optional<StrassenChoice> one_level(const Node& n, const RowProduct& p, cons
   return c;
 }
 
-std::optional<StrassenChoice> two_levels(const Node& n, const RowProduct& p, const Target& t) {
+std::optional<StrassenChoice> two_levels(const Node& n, const StrassenLimit& limit, const RowProduct& p,
+                                         const Target& t) {
   if (!may_use_strassen_twice(n)) return std::nullopt;
   StrassenChoice c{};
   c.levels = 2;
@@ -76,8 +75,8 @@ std::optional<StrassenChoice> two_levels(const Node& n, const RowProduct& p, con
   c.quarter = (c.height + 1) / 2;
   const StrassenTiles tiles = strassen_tiles(p, t, c);
   c.pieces = 1;
-  while (c.pieces < tiles.count && 4 * tiles.floats(p, c.pieces) > scratch_limit(n, t)) ++c.pieces;
-  if (4 * tiles.floats(p, c.pieces) > scratch_limit(n, t)) return std::nullopt;
+  while (c.pieces < tiles.count && 4 * tiles.floats(p, c.pieces) > scratch_limit(limit, t)) ++c.pieces;
+  if (4 * tiles.floats(p, c.pieces) > scratch_limit(limit, t)) return std::nullopt;
   return c;
 }
 
@@ -110,21 +109,25 @@ int64_t StrassenTiles::floats(const RowProduct& p, int64_t pieces) const {
 //
 // The weights of seven products do not stay in the first-level cache beside a register tile's rows; cores
 // that execute in order wait for them, and nothing is gained.
-std::optional<StrassenChoice> choose_strassen(const Node& n, const Target& t) {
-  const int64_t mark = n.attributes.integer("strassen", 0);
-  if (mark == 0 || !may_use_strassen(n)) return std::nullopt;
+std::optional<StrassenChoice> choose_strassen(const Node& n, const Context& context) {
+  const Target& t = context.target;
+  const StrassenLimit& limit = context.of(n).strassen;
+  if (!n.freedom.strassen || !limit.allowed || !context.decisions.is_whole(n) || !may_use_strassen(n))
+    return std::nullopt;
   if (n.epilogue && !has_vector_text(*n.epilogue)) return std::nullopt;
   const auto p = row_product(n);
-  const bool tuned = mark != 1, near = n.attributes.has("weights_near");
+  const bool tuned = limit.tuned, near = context.of(n).weights.near;
   if (!tuned && machine_of(t).in_order) return std::nullopt;
   double best = tuned ? 1e300 : 0.97 * plain_cycles(*p, t, near);
   std::optional<StrassenChoice> choice;
-  for (auto c : {one_level(n, *p, t), two_levels(n, *p, t)}) {
-    if (!c || c->levels > n.attributes.integer("strassen_levels", 2)) continue;
-    if (c->levels == 2 && (tuned ? mark != kTunedStrassenTwice : !machine_of(t).asks_ahead)) continue;
+  for (auto c : {one_level(limit, *p, t), two_levels(n, limit, *p, t)}) {
+    if (!c || c->levels > limit.levels) continue;
+    if (c->levels == 2 && !tuned && !machine_of(t).asks_ahead) continue;
     const double cost = tuned ? 0 : strassen_cycles(*p, t, *c, near);
     if (cost >= best) continue;
-    c->error = strassen_error(*p, c->levels);
+    c->error =
+        context.decisions.error(p->w, fmt::format("strassen {} {} {}", c->levels, p->k_stride, p->scale),
+                                [&] { return strassen_error(*p, c->levels); });
     if (!(c->error <= kMaxError[c->levels])) continue;
     best = tuned ? best : 0.98 * cost;
     choice = c;

@@ -7,6 +7,7 @@
 
 #include "kernels/tiles.h"
 #include "ops/row_product.h"
+#include "plan/decision.h"
 #include "targets/target.h"
 
 namespace sinter {
@@ -51,7 +52,7 @@ struct StrassenTiles {
 StrassenTiles strassen_tiles(const RowProduct&, const Target&, const StrassenChoice&);
 
 // How it is to be computed on the target; no value where the plain product is as fast or the error too large.
-std::optional<StrassenChoice> choose_strassen(const Node&, const Target&);
+std::optional<StrassenChoice> choose_strassen(const Node&, const Context&);
 
 // The right factors of the 7^levels products, in the order of their steps: [7^levels][k / m][n / m], m =
 // 2^levels.

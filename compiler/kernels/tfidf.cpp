@@ -6,7 +6,7 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Target&) {
+bool accepts(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "TfIdfVectorizer" && n.op->domain[0] == 0 && !n.epilogue;
 }
 

@@ -34,9 +34,14 @@ Window winograd_plane(const Node& n) {
 
 int64_t winograd_pitch(const WinogradLayer& l, const Target& t) { return round_up(l.in, t.lanes); }
 
-double winograd_stream(const Node& n, const Machine& m, double weight_bytes, double passes, int threads) {
-  if (threads > 1 && n.attributes.has("weights_stay")) return weight_bytes * passes / m.again_bytes;
-  return stream_cycles(m, weight_bytes, passes, n.attributes.has("weights_near"));
+double winograd_stream(const WeightDecision& w, const Machine& m, double weight_bytes, double passes,
+                       int threads) {
+  if (threads > 1 && w.stay) return weight_bytes * passes / m.again_bytes;
+  return stream_cycles(m, weight_bytes, passes, w.near);
+}
+
+int64_t most_winograd(const Node& n, const Decision& d) {
+  return d.winograd.allowed ? n.freedom.winograd : 0;
 }
 
 int64_t likely_extent(const Dim& d) { return d.is_static() ? d.value() : std::min<int64_t>(d.hi(), 64); }
@@ -70,14 +75,15 @@ int64_t tiles_in(const Window& w, const WinogradTile& tile) {
 // Tiles of a group: V and one panel's sums in most of the second-level cache and in what the arena allows,
 // the groups of equal size, whole register tiles or, where that is too much, a single smaller one; 0 where
 // too few sums would be in flight then.
-int64_t group_of(const Node& n, const Target& t, const WinogradTile& shape, int64_t tiles,
+int64_t group_of(const Node& n, const Context& context, const WinogradTile& shape, int64_t tiles,
                  const Panels& panels, int threads) {
+  const Target& t = context.target;
   constexpr int64_t kInFlight = 8;
   const WinogradLayer l = winograd_layer(n);
   const int64_t positions = shape.positions(), tile = t.tile(panels.vectors);
   const int64_t each = positions * 4 * (winograd_pitch(l, t) + int64_t{panels.vectors} * t.lanes);
   const int64_t spare = 2 * positions * 64;  // between planes
-  const int64_t allowed = (n.attributes.integer("winograd_bytes", INT64_MAX / 2) - spare) / each;
+  const int64_t allowed = (context.of(n).winograd.bytes - spare) / each;
   if (allowed < tile) return allowed * panels.vectors >= kInFlight ? allowed : 0;
   const int64_t most =
       std::min(std::max<int64_t>(machine_of(t).work_bytes(threads) / each, tile), allowed / tile * tile);
@@ -87,7 +93,8 @@ int64_t group_of(const Node& n, const Target& t, const WinogradTile& shape, int6
 
 // Whether positions can be outermost: scratch for the inputs and sums of all tiles, and those of one position
 // in the first-level cache.
-bool fits_by_positions(const Node& n, const Target& t, const WinogradTile& shape) {
+bool fits_by_positions(const Node& n, const Context& context, const WinogradTile& shape) {
+  const Target& t = context.target;
   const WinogradLayer l = winograd_layer(n);
   const Machine m = machine_of(t);
   const Window w = winograd_plane(n);
@@ -95,20 +102,21 @@ bool fits_by_positions(const Node& n, const Target& t, const WinogradTile& shape
   const int64_t tiles = tiles_in(w, shape);
   const int64_t in = 4 * tiles * winograd_pitch(l, t), out = 4 * tiles * round_up(l.out, t.lanes);
   return in <= m.l1 && shape.positions() * out <= 2 * m.l2 &&
-         shape.positions() * (in + out + 128) <= n.attributes.integer("winograd_bytes", INT64_MAX);
+         shape.positions() * (in + out + 128) <= context.of(n).winograd.bytes;
 }
 
 // For each of some threads: groups are shared, each thread reading all weights; or positions and then tiles,
 // each reading what the others have written.
-WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile, bool by_positions,
+WinogradChoice modelled(const Node& n, const Context& context, const WinogradTile& tile, bool by_positions,
                         int threads = 1, bool when_used = false) {
+  const Target& t = context.target;
   const WinogradLayer l = winograd_layer(n);
   const Machine machine = machine_of(t);
   const int64_t all = tiles_in(winograd_plane(n), tile), share = (all + threads - 1) / threads,
                 tiles = by_positions ? all : share;
   const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
-  WinogradChoice c{tile, by_positions ? tiles : group_of(n, t, tile, tiles, panels, threads), by_positions,
-                   when_used};
+  WinogradChoice c{tile, by_positions ? tiles : group_of(n, context, tile, tiles, panels, threads),
+                   by_positions, when_used};
   if (c.group == 0) return {tile, 0, false, false, std::numeric_limits<double>::infinity()};
   const double positions = static_cast<double>(tile.positions()) / (by_positions ? threads : 1);
   const double in = std::ceil(static_cast<double>(l.in) / t.lanes),
@@ -131,7 +139,7 @@ WinogradChoice modelled(const Node& n, const Target& t, const WinogradTile& tile
   const double exchanged =
       (inputs + 4 * static_cast<double>(tile.positions() * share) * out * t.lanes) * (threads - 1) / threads;
   const auto l2 = static_cast<double>(machine.l2);
-  double stream = winograd_stream(n, machine, weights, groups, threads);
+  double stream = winograd_stream(context.of(n).weights, machine, weights, groups, threads);
   if (by_positions)
     stream += 2 * outputs / (inputs + outputs > l2 ? machine.again_bytes : machine.l2_bytes) +
               exchanged / machine.other_core_bytes();
@@ -156,24 +164,24 @@ bool may_transform_when_used(const Node& n, const Target& t, const WinogradTile&
          tiles_in(winograd_plane(n), tile) <= kMostTiles;
 }
 
-double direct_cycles(const Node& n, const Target& t) {
+double direct_cycles(const Node& n, const Context& context) {
+  const Target& t = context.target;
   const WinogradLayer l = winograd_layer(n);
   const Machine machine = machine_of(t);
   const Window w = winograd_plane(n);
   const double pixels = static_cast<double>(likely_extent(w.out[0]) * likely_extent(w.out[1]));
   const double out = std::ceil(static_cast<double>(l.out) / t.lanes);
-  const double taps = static_cast<double>(l.taps()) * columns_share(n, t);
+  const double taps = static_cast<double>(l.taps()) * columns_share(n, context);
   const double sums = taps * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
   const double weights = taps * static_cast<double>(l.in) * out * t.lanes * 4;
-  return beside_stream(sums, stream_cycles(machine, weights, 1, n.attributes.has("weights_near")));
+  return beside_stream(sums, stream_cycles(machine, weights, 1, context.of(n).weights.near));
 }
 
-// The tiles that the attribute `winograd` allows (it is the most outputs along an axis), squares and those
-// with eight positions along one axis and six along the other; of a line's, along it. The attribute
-// `winograd_tile` (plan/tuning.h) names a square or a line.
-std::vector<WinogradTile> tiles_of(const Node& n) {
+// The tiles of at most so many outputs along an axis, squares and those with eight positions along one axis
+// and six along the other; of a line's, along it. What was measured (plan/tuning.h) names a square or a line.
+std::vector<WinogradTile> tiles_of(const Node& n, const Decision& d) {
   const WinogradLayer l = winograd_layer(n);
-  const int64_t most = n.attributes.integer("winograd", 0), tuned = n.attributes.integer("winograd_tile", 0);
+  const int64_t most = most_winograd(n, d), tuned = d.winograd.tile;
   const bool is_line = l.down.taps == 1 || l.along.taps == 1;
   std::vector<WinogradTile> tiles;
   const auto add = [&](int height, int width) {
@@ -194,26 +202,37 @@ std::vector<WinogradTile> tiles_of(const Node& n) {
 
 }  // namespace
 
+namespace {
+// What its error depends on beside the weights.
+std::string text_of(const WinogradChoice& c) {
+  const auto axis = [](const WinogradAxis& a) {
+    return fmt::format("{} {} {}", a.outputs, a.taps, a.stride);
+  };
+  return fmt::format("winograd {} x {}{}", axis(c.tile.down), axis(c.tile.along), c.when_used ? " used" : "");
+}
+}  // namespace
+
 // What gains little beside tile matrices is theirs where up to four times as many weights would come from
 // memory.
-std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
+std::optional<WinogradChoice> choose_winograd(const Node& n, const Context& context) {
+  const Target& t = context.target;
   constexpr double kTiles = 0.8;
   const WinogradLayer l = winograd_layer(n);
   std::vector<WinogradChoice> choices;
-  for (const WinogradTile& tile : tiles_of(n)) {
-    choices.push_back(modelled(n, t, tile, false));
-    if (!fits_by_positions(n, t, tile)) continue;
-    choices.push_back(modelled(n, t, tile, true));
-    if (may_transform_when_used(n, t, tile)) choices.push_back(modelled(n, t, tile, true, 1, true));
+  for (const WinogradTile& tile : tiles_of(n, context.of(n))) {
+    choices.push_back(modelled(n, context, tile, false));
+    if (!fits_by_positions(n, context, tile)) continue;
+    choices.push_back(modelled(n, context, tile, true));
+    if (may_transform_when_used(n, t, tile)) choices.push_back(modelled(n, context, tile, true, 1, true));
   }
   const auto cost = [](const WinogradChoice& c) {
     return c.cycles * (c.tile.most_positions() == 8 ? kWorth : 1);
   };
   std::sort(choices.begin(), choices.end(),
             [&](const WinogradChoice& a, const WinogradChoice& b) { return cost(a) < cost(b); });
-  const bool tuned = n.attributes.integer("winograd_tile", 0) != 0;
-  const double direct = tuned ? std::numeric_limits<double>::infinity() : direct_cycles(n, t),
-               tiles = tuned ? direct : amx_cycles(n, t);
+  const bool tuned = context.of(n).winograd.tile != 0;
+  const double direct = tuned ? std::numeric_limits<double>::infinity() : direct_cycles(n, context),
+               tiles = tuned ? direct : amx_cycles(n, context);
   const auto near = static_cast<double>(machine_of(t).l2);
   const auto is_worth_more = [](const WinogradChoice* c, double cycles) {
     return c && c->cycles * kWorth <= cycles;
@@ -221,7 +240,8 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
   const WinogradChoice* coarse = nullptr;  // the cheapest with more than the usual error
   for (WinogradChoice& c : choices) {
     if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
-    c.error = winograd_error(l.weight, l.out, l.in, c.tile, c.when_used);
+    c.error = context.decisions.error(
+        l.weight, text_of(c), [&] { return winograd_error(l.weight, l.out, l.in, c.tile, c.when_used); });
     const bool few = l.taps() * l.in <= kFewProducts;
     if (c.error <= (few ? kErrorOfFew : kUsualError)) return is_worth_more(coarse, c.cycles) ? *coarse : c;
     if (c.error <= kMaxWinogradError && !few && !coarse) coarse = &c;
@@ -230,16 +250,17 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Target& t) {
   return std::nullopt;
 }
 
-WinogradChoice share_winograd(const Node& n, const Target& t, WinogradChoice c, int threads) {
+WinogradChoice share_winograd(const Node& n, const Context& context, WinogradChoice c, int threads) {
   if (threads == 1 || c.when_used) return c;
   if (!c.by_positions) {
     const int64_t tiles = tiles_in(winograd_plane(n), c.tile);
-    c.group = group_of(n, t, c.tile, tiles, panels_of(t, winograd_layer(n).out, std::min<int64_t>(tiles, 64)),
-                       threads);
+    c.group =
+        group_of(n, context, c.tile, tiles,
+                 panels_of(context.target, winograd_layer(n).out, std::min<int64_t>(tiles, 64)), threads);
     return c;
   }
-  const WinogradChoice groups = modelled(n, t, c.tile, false, threads),
-                       positions = modelled(n, t, c.tile, true, threads);
+  const WinogradChoice groups = modelled(n, context, c.tile, false, threads),
+                       positions = modelled(n, context, c.tile, true, threads);
   if (groups.cycles > positions.cycles) return c;
   c.by_positions = false;
   c.group = groups.group;

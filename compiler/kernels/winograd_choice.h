@@ -7,6 +7,7 @@
 
 #include "kernels/winograd.h"
 #include "ops/window.h"
+#include "plan/decision.h"
 #include "targets/machine.h"
 
 namespace sinter {
@@ -33,8 +34,9 @@ constexpr double kMaxWinogradError = 1e-5;
 double winograd_arithmetic(const WinogradAxis&);
 
 // Cycles for which each of some threads has a layer's weights stream in, `passes` times: from where the net's
-// weights stay for several threads (attribute `weights_stay`) or for one (`weights_near`), else from memory.
-double winograd_stream(const Node&, const Machine&, double weight_bytes, double passes, int threads);
+// weights stay for several threads or for one, else from memory.
+double winograd_stream(const WeightDecision&, const Machine&, double weight_bytes, double passes,
+                       int threads);
 
 // The work of one picture cut into tiles.
 struct WinogradChoice {
@@ -48,10 +50,12 @@ struct WinogradChoice {
 
 // No value where the layer is faster otherwise, its errors too large, or it is not marked
 // (passes/allow_winograd.cpp). Tuning (plan/tuning.h) decides instead of the model; the limits hold.
-std::optional<WinogradChoice> choose_winograd(const Node&, const Target&);
+std::optional<WinogradChoice> choose_winograd(const Node&, const Context&);
+// The most outputs along an axis that the node's freedom and its decision leave; 0: none.
+int64_t most_winograd(const Node&, const Decision&);
 // The choice for some threads: the same tile, so that the bits are the same, but groups where the threads
 // would read more of each other's positions than each gains by reading its own positions' weights only, and
 // groups of the size that is best for several threads (targets/machine.h, shared_work_share).
-WinogradChoice share_winograd(const Node&, const Target&, WinogradChoice, int threads);
+WinogradChoice share_winograd(const Node&, const Context&, WinogradChoice, int threads);
 
 }  // namespace sinter

@@ -28,7 +28,7 @@ bool is_constant_or_absent(const Node& n, size_t input) {
 // A convolution of all channels, whose pixels' channels lie side by side.
 bool is_whole_conv(const Node& n) {
   if (n.attributes.integer("channels_last", 0) != 1 || n.attributes.integer("group", 1) != 1) return false;
-  return !n.attributes.has("planar") && !n.attributes.has("strip") && is_constant_or_absent(n, 2);
+  return is_constant_or_absent(n, 2);
 }
 
 std::optional<RowProduct> product_of(const Node& n, int64_t rows) {
@@ -72,8 +72,7 @@ std::optional<RowProduct> row_product(const Node& n) {
 }
 
 std::optional<RowProduct> window_product(const Node& n, int64_t block) {
-  if (!is_op(n, "Conv") || !has_rows(n) || !is_whole_conv(n) || n.attributes.has("part_times"))
-    return std::nullopt;
+  if (!is_op(n, "Conv") || !has_rows(n) || !is_whole_conv(n)) return std::nullopt;
   const Shape &x = n.inputs[0]->type.shape, &y = n.outputs[0]->type.shape;
   if (x.size() != 4 || !is_static(x) || !x[0].is(1) || !window_of(n).is_static()) return std::nullopt;
   const StaticWindow window = window_of(n).numbers();

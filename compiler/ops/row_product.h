@@ -36,10 +36,4 @@ std::optional<RowProduct> amx_product(const Node&);
 bool may_use_strassen(const Node&);
 // ... with the quarters' products by it too: k and n are multiples of four, and there are rows for it.
 bool may_use_strassen_twice(const Node&);
-// The values of the attribute `strassen` where a measurement has decided for it, with one or two levels where
-// those may be; 1: the model decides; 0: not.
-constexpr int64_t kTunedStrassen = 2, kTunedStrassenTwice = 3;
-// ... and of `amx`.
-constexpr int64_t kTunedAmx = 2;
-
 }  // namespace sinter

@@ -301,17 +301,4 @@ int64_t most_winograd_outputs(const Node& n, int64_t positions) {
   return most;
 }
 
-std::vector<PicturePart> picture_parts(const Node& n) {
-  if (!n.attributes.has("part_times")) return {};
-  const Value* picture = n.inputs[0];
-  const bool joined = std::string_view(picture->producer->op->name) == "Concat";
-  std::vector<PicturePart> parts;
-  for (const int64_t times : n.attributes.integers("part_times")) {
-    const Value* v = joined ? picture->producer->inputs[parts.size()] : picture;
-    const Node* resize = times > 1 ? v->producer : nullptr;
-    parts.push_back({resize ? resize->inputs[0] : v, v->type.shape.back().value(), times, resize});
-  }
-  return parts;
-}
-
 }  // namespace sinter

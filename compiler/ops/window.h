@@ -82,16 +82,6 @@ int64_t winograd_outputs(int64_t taps, int64_t stride, int64_t positions);
 // or may_use_winograd_along_rows. 1 or less: there is no such tile.
 int64_t most_winograd_outputs(const Node&, int64_t positions);
 
-// A convolution whose attribute `part_times` says so reads its picture, which is joined from channels of
-// several Values (Concat), where these lie: one number a part, how many pixels of the picture, down and
-// across, each of the Value's stands for (2: a Resize that doubles it is skipped).
-struct PicturePart {
-  const Value* value;  // [N][H / times][W / times][channels]
-  int64_t channels, times;
-  const Node* resize;  // what repeats its pixels; null where times is 1
-};
-std::vector<PicturePart> picture_parts(const Node&);  // none without the attribute
-
 // Visits the taps of output `flat` (row-major over w.out) that lie inside the input: f(tap, offset) with
 // the tap's row-major number within the kernel and the row-major offset within the input's spatial extents.
 template <class F>

@@ -1,7 +1,7 @@
 // allow_flush: layers in which subnormal floats, those closer to zero than 2^-126, may count as zero get the
-// attribute `flush` (runtime/sinter/subnormals.h): 2 those that multiply, which gain by it, 1 those for which
-// it is all the same. It moves a product by less than 2^-126 times its other factor, but it is not what the
-// model rounds to, so --exact forbids it.
+// freedom `subnormals` (runtime/sinter/subnormals.h): zeros those that multiply, which gain by it, either
+// those for which it is all the same. It moves a product by less than 2^-126 times its other factor, but it
+// is not what the model rounds to, so --exact forbids it.
 //
 // Nothing in such a layer may make more of that than it was, as 0/0, log(0) and a comparison with zero would:
 // an expression has such functions only whose value moves by a small multiple of what their arguments move.
@@ -15,7 +15,8 @@
 namespace sinter {
 namespace {
 
-constexpr int64_t kEither = 1, kGains = 2;
+constexpr Subnormals kNumbers = Subnormals::kNumbers, kEither = Subnormals::kEither,
+                     kGains = Subnormals::kZeros;
 
 constexpr std::array<std::string_view, 8> kProducts = {"Conv", "ConvTranspose", "MatMul", "Gemm",
                                                        "LSTM", "GRU",           "RNN",    "Attention"};
@@ -46,20 +47,20 @@ bool is_steady(const Expr& e) {
 }
 
 // Of the anchor alone.
-int64_t flush_of_op(const Node& n) {
+Subnormals flush_of_op(const Node& n) {
   if (n.op == find_op("sinter", "elementwise")) return kGains;
   if (n.op == find_op("sinter", "copy")) return kEither;
-  if (n.op->domain[0] != 0) return 0;
+  if (n.op->domain[0] != 0) return kNumbers;
   if (is_among(kProducts, n.op->name)) return kGains;
   constexpr float kLeast = 1e-12f;  // beside such an epsilon no square of a subnormal float counts
-  if (is_among(kNorms, n.op->name)) return n.attributes.real("epsilon", 1e-5f) >= kLeast ? kEither : 0;
-  return is_among(kSteadyOps, n.op->name) ? kEither : 0;
+  if (is_among(kNorms, n.op->name)) return n.attributes.real("epsilon", 1e-5f) >= kLeast ? kEither : kNumbers;
+  return is_among(kSteadyOps, n.op->name) ? kEither : kNumbers;
 }
 
-int64_t flush_of(const Node& n) {
-  if (n.epilogue && !is_steady(*n.epilogue)) return 0;
+Subnormals flush_of(const Node& n) {
+  if (n.epilogue && !is_steady(*n.epilogue)) return kNumbers;
   for (const Value* v : n.outputs)
-    if (v && !is_single(v->type.dtype)) return 0;
+    if (v && !is_single(v->type.dtype)) return kNumbers;
   return flush_of_op(n);
 }
 
@@ -69,9 +70,9 @@ bool allow_flush(Graph& g, const PassOptions& options) {
   if (options.exact) return false;
   bool changed = false;
   for (const auto& n : g.nodes) {
-    const int64_t flush = flush_of(*n);
-    if (flush == 0 || n->attributes.has("flush")) continue;
-    n->attributes.set("flush", flush);
+    const Subnormals flush = flush_of(*n);
+    if (flush == kNumbers || n->freedom.subnormals != kNumbers) continue;
+    n->freedom.subnormals = flush;
     changed = true;
   }
   return changed;

@@ -1,4 +1,4 @@
-// allow_strassen: products with constant weights get the attribute `strassen`: a kernel may compute them by
+// allow_strassen: products with constant weights get the freedom `strassen`: a kernel may compute them by
 // Strassen's seven products of quarters. Sums are rearranged then, with errors of some 1e-6 of the largest
 // output, so --exact forbids it. Whether it pays depends on the target: the kernel decides.
 #include "ops/row_product.h"
@@ -10,8 +10,8 @@ bool allow_strassen(Graph& g, const PassOptions& options) {
   if (options.exact) return false;
   bool changed = false;
   for (const auto& n : g.nodes) {
-    if (n->attributes.has("strassen") || !may_use_strassen(*n)) continue;
-    n->attributes.set("strassen", int64_t{1});
+    if (n->freedom.strassen || !may_use_strassen(*n)) continue;
+    n->freedom.strassen = true;
     changed = true;
   }
   return changed;

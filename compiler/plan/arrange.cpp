@@ -4,14 +4,14 @@
 
 namespace sinter {
 
-void arrange(Graph& g, const Target& target, int64_t cache, const Tuning& tuning) {
-  apply_tuning(g, tuning);
-  separate_outputs(g);
+void arrange(Graph& g, const Target& target, Decisions& decisions, int64_t cache, const Tuning& tuning) {
+  apply_tuning(g, tuning, decisions);
+  separate_outputs(g, decisions);
   schedule(g);
-  read_parts(g, target);
-  place_concats(g, target);
-  read_planes(g, target);
-  make_strips(g, target, cache, tuning);
+  read_pieces(g, target, decisions);
+  place_concats(g, target, decisions);
+  read_planes(g, target, decisions);
+  make_strips(g, target, decisions, cache, tuning);
 }
 
 }  // namespace sinter

@@ -19,48 +19,45 @@ int64_t arena_limit(const Plan& plan) {
 
 namespace {
 
-// The mark of the algorithm that takes scratch for speed, if that is what the layer's kernel runs.
-const char* fast_algorithm(const Layer& l) {
-  constexpr std::pair<const char*, const char*> kMarks[] = {{"gemm_amx", "amx"},
-                                                            {"conv_winograd", "winograd"},
-                                                            {"conv_planes_winograd", "winograd"},
-                                                            {"gemm_strassen", "strassen"}};
-  for (const auto& [kernel, mark] : kMarks)
-    if (l.kernel == kernel) return mark;
-  return nullptr;
+// The limit of the algorithm that takes scratch for speed, if that is what the layer's kernel runs.
+Limit* fast_algorithm(const Layer& l, Decision& d) {
+  if (l.kernel == "gemm_amx") return &d.tile_matrices;
+  if (l.kernel == "conv_winograd" || l.kernel == "conv_planes_winograd") return &d.winograd;
+  return l.kernel == "gemm_strassen" ? &d.strassen : nullptr;
 }
 
 // Gives the layer's tiles no more than `allowed` bytes; takes the algorithm from it where that is too little
 // for a few tiles.
-void limit_layer(Node& n, const std::string& mark, int64_t allowed) {
+void limit_layer(Limit& limit, int64_t allowed) {
   constexpr int64_t kLeast = 32 << 10;
   if (allowed < kLeast)
-    n.attributes.erase(mark);
+    limit.allowed = false;
   else
-    n.attributes.set(mark + "_bytes", allowed);
+    limit.bytes = allowed;
 }
 
 }  // namespace
 
-bool limit_scratch(Graph& g, const Plan& plan) {
+bool limit_scratch(const Graph& g, const Plan& plan, Decisions& decisions) {
   const int64_t limit = arena_limit(plan);
   if (plan.arena_bytes <= limit) return false;
   struct Scratch {
     int64_t bytes, allowed;  // while it runs; for its scratch, of one part
     const Node* node;
-    const char* mark;
+    Limit* limit;
   };
   std::vector<Scratch> found;
   for (size_t i = 0; i < plan.layers.size(); ++i) {
-    const char* const mark = fast_algorithm(plan.layers[i]);
-    if (!mark) continue;
+    const Node& node = *plan.layers[i].node;
+    Decision copy = decisions.of(node);
+    if (!fast_algorithm(plan.layers[i], copy)) continue;
+    Limit* const limited = fast_algorithm(plan.layers[i], decisions.change(node));
     int64_t scratch = 0, more_parts = 0;
     for (const Parameter& p : plan.layers[i].parameters)
       if (p.kind == Parameter::Kind::kScratch) scratch += p.bytes, more_parts += p.more_parts;
     // Less than now in any case: gaps between tensors may be the reason.
     const int64_t room = limit - plan.live_at[i] - more_parts, less = (scratch - more_parts) / 4 * 3;
-    if (scratch > 0)
-      found.push_back({plan.live_at[i] + scratch, std::min(room, less), plan.layers[i].node, mark});
+    if (scratch > 0) found.push_back({plan.live_at[i] + scratch, std::min(room, less), &node, limited});
   }
   if (found.empty()) return false;
   // Where none is too large by itself, gaps between tensors are the reason: those near the limit make them.
@@ -71,7 +68,7 @@ bool limit_scratch(Graph& g, const Plan& plan) {
   for (const auto& n : g.nodes)
     for (const Scratch& l : found)
       if (l.node == n.get() && l.bytes > from) {
-        limit_layer(*n, l.mark, l.allowed);
+        limit_layer(*l.limit, l.allowed);
         dropped = true;
       }
   return dropped;

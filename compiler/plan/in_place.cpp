@@ -25,21 +25,21 @@ bool writes_pixels(const Node& n) {
 }
 
 // Whether `v` is made by a kernel that can write it in steps of more channels than it has.
-bool is_written_apart(const Graph& g, const Value* v, const Target& target) {
+bool is_written_apart(const Graph& g, const Value* v, const Context& context) {
   const Node* n = v->producer;
-  if (!n || g.is_output(v) || !v->elements.empty() || n->attributes.has("pitch")) return false;
+  if (!n || g.is_output(v) || !v->elements.empty() || context.of(*n).pixel_stride) return false;
   if (n->outputs.size() != 1 || !writes_pixels(*n)) return false;
   if (!v->type.shape.back().is_static()) return false;
-  const Kernel* k = find_kernel(*n, target);
+  const Kernel* k = find_kernel(*n, context);
   return k && k->can.writes_apart;
 }
 
 // ... for its one user.
-bool can_be_part(const Graph& g, const Value* v, const Target& target) {
-  return v->users.size() == 1 && is_written_apart(g, v, target);
+bool can_be_part(const Graph& g, const Value* v, const Context& context) {
+  return v->users.size() == 1 && is_written_apart(g, v, context);
 }
 
-bool joins_channels(const Node& n) {
+bool joins_channels(const Node& n, const Decisions& decisions) {
   if (!is_op(n, "Concat") || n.epilogue) return false;
   const Shape& out = n.outputs[0]->type.shape;
   const int64_t axis = n.attributes.integer("axis", 0), rank = static_cast<int64_t>(out.size());
@@ -47,7 +47,7 @@ bool joins_channels(const Node& n) {
   for (const Value* v : n.inputs)
     for (size_t d = 0; d + 1 < out.size(); ++d)
       if (!(v->type.shape[d] == out[d])) return false;
-  return out.back().is_static() && !is_stacked_concat(n);
+  return out.back().is_static() && !is_stacked_concat(n, decisions);
 }
 
 // A Transpose from [N][C][spatial ...] to [N][spatial ...][C].
@@ -62,13 +62,13 @@ bool puts_channels_last(const Node& n) {
 
 // Words that broadcast one element at a time find it wherever it is; those of NEON, which multiply by four
 // neighbours, have a kernel that gathers them (kernels/conv_planes.cpp).
-bool can_read_planes(const Node& n, const Target& target) {
+bool can_read_planes(const Node& n, const Context& context) {
   if (!is_op(n, "Conv")) return false;
   const Value* x = n.inputs[0];
   if (!x->producer || x->users.size() != 1 || !puts_channels_last(*x->producer)) return false;
   const Dim& channels = x->type.shape.back();
   if (!channels.is_static() || channels.value() > 4 || n.attributes.integer("group", 1) != 1) return false;
-  const Kernel* k = find_kernel(n, target);
+  const Kernel* k = find_kernel(n, context);
   if (!k || std::string_view(k->name) != "conv_direct") return false;
   const Window w = window_of(n);
   return w.kernel.back() > 1 && w.dilations.back() == 1;
@@ -76,11 +76,11 @@ bool can_read_planes(const Node& n, const Target& target) {
 
 }  // namespace
 
-void read_planes(Graph& g, const Target& target) {
+void read_planes(Graph& g, const Target& target, Decisions& decisions) {
   for (const auto& n : g.nodes) {
-    if (!can_read_planes(*n, target) || g.is_output(n->inputs[0])) continue;
-    n->attributes.set("planar", int64_t{1});
-    n->inputs[0]->producer->attributes.set("in_place", int64_t{1});
+    if (!can_read_planes(*n, {target, decisions}) || g.is_output(n->inputs[0])) continue;
+    decisions.change(*n).reads_nchw = true;
+    decisions.change(*n->inputs[0]->producer).in_place = true;
   }
 }
 
@@ -96,16 +96,16 @@ bool is_doubled(const Graph& g, const Value* v) {
   return resize_keeps(*n, 0) && resize_repeats(*n, 1, 2) && resize_repeats(*n, 2, 2) && resize_keeps(*n, 3);
 }
 
-// How often each part of the convolution's picture is repeated; empty where nothing is saved by reading parts
-// or they can't be told apart by whole vectors.
-std::vector<int64_t> parts_to_read(const Graph& g, const Node& n, const Target& target) {
+// How often each piece of the convolution's picture is repeated; empty where nothing is saved by reading
+// pieces or they can't be told apart by whole vectors.
+std::vector<int64_t> pieces_to_read(const Graph& g, const Node& n, const Context& context) {
   if (!may_use_winograd(n)) return {};
   const Value* x = n.inputs[0];
   if (x->type.shape.size() != 4 || !x->producer || x->users.size() != 1 || g.is_output(x) ||
       !x->elements.empty())
     return {};
   const Node& maker = *x->producer;
-  const bool joins = joins_channels(maker) && !maker.attributes.has("in_place");
+  const bool joins = joins_channels(maker, context.decisions) && !context.of(maker).in_place;
   if (!joins && !is_doubled(g, x)) return {};
   const std::vector<Value*> pieces = joins ? maker.inputs : n.inputs;
   const size_t count = joins ? pieces.size() : 1;
@@ -116,8 +116,8 @@ std::vector<int64_t> parts_to_read(const Graph& g, const Node& n, const Target& 
     const Value* v = pieces[i];
     const bool doubled = is_doubled(g, v);
     if (v->data || !v->elements.empty() || !v->type.shape.back().is_static()) return {};
-    if (i + 1 < count && v->type.shape.back().value() % target.lanes != 0) return {};
-    saves |= doubled || !can_be_part(g, v, target);
+    if (i + 1 < count && v->type.shape.back().value() % context.target.lanes != 0) return {};
+    saves |= doubled || !can_be_part(g, v, context);
     times.push_back(doubled ? 2 : 1);
   }
   return saves ? times : std::vector<int64_t>{};
@@ -125,13 +125,14 @@ std::vector<int64_t> parts_to_read(const Graph& g, const Node& n, const Target& 
 
 }  // namespace
 
-void read_parts(Graph& g, const Target& target) {
+void read_pieces(Graph& g, const Target& target, Decisions& decisions) {
+  const Context context{target, decisions};
   for (const auto& n : g.nodes) {
-    n->attributes.erase("part_times");
-    const std::vector<int64_t> times = parts_to_read(g, *n, target);
+    if (!context.of(*n).piece_times.empty()) decisions.change(*n).piece_times.clear();
+    const std::vector<int64_t> times = pieces_to_read(g, *n, context);
     if (times.empty()) continue;
-    const Kernel* k = find_kernel(*n, target);
-    if (k && k->can.reads_parts) n->attributes.set("part_times", times);
+    const Kernel* k = find_kernel(*n, context);
+    if (k && k->can.reads_parts) decisions.change(*n).piece_times = times;
   }
 }
 
@@ -159,14 +160,15 @@ bool takes_channels(const Node& n) {
   return true;
 }
 
-bool can_be_shown(const Graph& g, const Node& n, const Target& target);
+bool can_be_shown(const Graph& g, const Node& n, const Context& context);
 
 // Whether the node's kernel, the one that it has now, can read pixels of `v` that are further apart than its
 // channels take.
-bool can_read_apart(const Graph& g, const Node& n, const Value* v, const Target& target) {
-  if (is_view(n) || is_stacked_concat(n) || !n.bodies.empty() || n.attributes.has("planar")) return false;
-  if (takes_channels(n)) return can_be_shown(g, n, target);
-  const Kernel* k = find_kernel(n, target);
+bool can_read_apart(const Graph& g, const Node& n, const Value* v, const Context& context) {
+  if (is_view(n) || is_stacked_concat(n, context.decisions) || !n.bodies.empty() || context.of(n).reads_nchw)
+    return false;
+  if (takes_channels(n)) return can_be_shown(g, n, context);
+  const Kernel* k = find_kernel(n, context);
   if (!k || !k->can.reads_apart) return false;
   for (size_t i = 1; i < n.anchor_inputs; ++i)
     if (n.inputs[i] == v && is_op(n, "Conv")) return false;
@@ -175,16 +177,16 @@ bool can_read_apart(const Graph& g, const Node& n, const Value* v, const Target&
   return !runs || v->type.shape.back().value() >= 2 * kFewChannels || window_of(n).is_pointwise();
 }
 
-bool can_lie_apart(const Graph& g, const Value* v, const Node* but, const Target& target) {
+bool can_lie_apart(const Graph& g, const Value* v, const Node* but, const Context& context) {
   return std::all_of(v->users.begin(), v->users.end(),
-                     [&](const Node* n) { return n == but || can_read_apart(g, *n, v, target); });
+                     [&](const Node* n) { return n == but || can_read_apart(g, *n, v, context); });
 }
 
 // Whether all that read results of the node, which takes_channels, can read them where they lie.
-bool can_be_shown(const Graph& g, const Node& n, const Target& target) {
+bool can_be_shown(const Graph& g, const Node& n, const Context& context) {
   return std::all_of(n.outputs.begin(), n.outputs.end(), [&](const Value* v) {
     return !v || (!g.is_output(v) && v->elements.empty() && v->type.dtype == n.inputs[0]->type.dtype &&
-                  v->type.shape.back().value() >= kFewChannels && can_lie_apart(g, v, nullptr, target));
+                  v->type.shape.back().value() >= kFewChannels && can_lie_apart(g, v, nullptr, context));
   });
 }
 
@@ -222,11 +224,11 @@ void join(const Node& n, const std::vector<const Value*>& values, Lives& lives) 
 
 // Those that nobody else reads. Where others are copied, only if what is written in place is made just before
 // the Concat: its result is not kept for longer then.
-Pieces own_pieces(const Graph& g, const Node& n, const Target& target, const Lives& lives) {
+Pieces own_pieces(const Graph& g, const Node& n, const Context& context, const Lives& lives) {
   Pieces pieces;
   bool near = true;
   for (size_t i = 0; i < n.inputs.size(); ++i)
-    if (can_be_part(g, n.inputs[i], target)) {
+    if (can_be_part(g, n.inputs[i], context)) {
       pieces.push_back(i);
       near = near && lives.made_at(n.inputs[i]) + n.inputs.size() >= lives.made_at(n.outputs[0]);
     }
@@ -234,13 +236,13 @@ Pieces own_pieces(const Graph& g, const Node& n, const Target& target, const Liv
 }
 
 // Those, and such as others can read where they lie then, as far as no more bytes are alive at once.
-Pieces all_pieces(const Graph& g, const Node& n, const Target& target, const Lives& lives) {
-  Pieces own = own_pieces(g, n, target, lives);
+Pieces all_pieces(const Graph& g, const Node& n, const Context& context, const Lives& lives) {
+  Pieces own = own_pieces(g, n, context, lives);
   Pieces shared;
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     const Value* v = n.inputs[i];
-    if (std::count(n.inputs.begin(), n.inputs.end(), v) == 1 && is_written_apart(g, v, target) &&
-        can_lie_apart(g, v, &n, target) && std::count(own.begin(), own.end(), i) == 0)
+    if (std::count(n.inputs.begin(), n.inputs.end(), v) == 1 && is_written_apart(g, v, context) &&
+        can_lie_apart(g, v, &n, context) && std::count(own.begin(), own.end(), i) == 0)
       shared.push_back(i);
   }
   // Those made first keep the result for longest.
@@ -261,37 +263,39 @@ Pieces all_pieces(const Graph& g, const Node& n, const Target& target, const Liv
   return own;
 }
 
-void place_concat(Graph& g, Node& n, const Target& target, Lives& lives) {
+void place_concat(Graph& g, Node& n, const Target& target, Decisions& decisions, Lives& lives) {
   for (const Value* v : n.inputs)
     if (v->data || !v->elements.empty()) return;
-  const Pieces pieces = all_pieces(g, n, target, lives);
+  const Pieces pieces = all_pieces(g, n, {target, decisions}, lives);
   if (pieces.empty()) return;
   const std::vector<const Value*> placed = values_of(n, pieces);
   join(n, placed, lives);
   for (size_t i = 0; i < n.inputs.size(); ++i)
     if (std::count(pieces.begin(), pieces.end(), i) == 0) copy_part(g, n, i);
-  n.attributes.set("in_place", int64_t{1});
-  for (Value* v : n.inputs) v->producer->attributes.set("pitch", n.outputs[0]->type.shape.back().value());
+  decisions.change(n).in_place = true;
+  for (Value* v : n.inputs)
+    decisions.change(*v->producer).pixel_stride = n.outputs[0]->type.shape.back().value();
   for (const Value* v : placed)
-    for_each_part(v, [](Node& part) {
-      part.attributes.set("in_place", int64_t{1});
-      part.attributes.set("pitch", pixel_pitch(*part.inputs[0]).value());
+    for_each_part(v, [&](const Node& part) {
+      const int64_t stride = decisions.pixel_stride(*part.inputs[0]).value();
+      decisions.change(part).in_place = true;
+      decisions.change(part).pixel_stride = stride;
     });
 }
 
 }  // namespace
 
-void place_concats(Graph& g, const Target& target) {
+void place_concats(Graph& g, const Target& target, Decisions& decisions) {
   std::set<const Node*> read;  // whose inputs the user reads where they lie
   for (const auto& n : g.nodes)
-    if (n->attributes.has("part_times")) read.insert(n->inputs[0]->producer);
+    if (!decisions.of(*n).piece_times.empty()) read.insert(n->inputs[0]->producer);
   std::vector<Node*> concats;
   for (const auto& n : g.nodes)
-    if (joins_channels(*n) && !n->attributes.has("in_place") && read.count(n.get()) == 0)
+    if (joins_channels(*n, decisions) && !decisions.of(*n).in_place && read.count(n.get()) == 0)
       concats.push_back(n.get());
   if (concats.empty()) return;
-  Lives lives(g);
-  for (Node* n : concats) place_concat(g, *n, target, lives);
+  Lives lives(g, decisions);
+  for (Node* n : concats) place_concat(g, *n, target, decisions, lives);
 }
 
 }  // namespace sinter

@@ -13,8 +13,8 @@ int64_t arena_bytes(const Graph& g, const Value* v) {
   return count > kMost ? 0 : count * static_cast<int64_t>(size_of(v->type.dtype));
 }
 
-Lives::Lives(const Graph& g) : nodes_(g.nodes.size()) {
-  const Views views(g);
+Lives::Lives(const Graph& g, const Decisions& decisions) : nodes_(g.nodes.size()) {
+  const Views views(g, decisions);
   for (size_t i = 0; i < nodes_; ++i) {
     const Node& n = *g.nodes[i];
     if (views.needs_no_layer(&n)) continue;

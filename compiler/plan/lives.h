@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "ir/graph.h"
+#include "plan/decision.h"
 
 namespace sinter {
 
@@ -16,7 +16,7 @@ int64_t arena_bytes(const Graph&, const Value*);
 
 class Lives {
  public:
-  explicit Lives(const Graph&);
+  Lives(const Graph&, const Decisions&);
   // From now on `pieces` lie in `host`, which is there as long as any of them.
   void join(const Value* host, const std::vector<const Value*>& pieces);
   // The most bytes that are alive at once.

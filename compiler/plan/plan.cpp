@@ -118,10 +118,9 @@ class ArenaPlanner {
           it->second->last = ends;
         } else if (p.kind == Parameter::Kind::kOutput && !plan_.places.count(host)) {
           SINTER_CHECK(blocks_.size() < blocks_.capacity());
-          const Attributes& a = layer.node->attributes;
-          const int64_t bytes = a.has("strip_bytes")
-                                    ? a.integer("strip_bytes", 0) * a.integer("strip_parts", 1)
-                                    : bound_bytes(*host);
+          const auto& tile = plan_.decision(i).row_tile;
+          const int64_t bytes =
+              tile && tile->writes_rows ? tile->bytes * tile->work_items : bound_bytes(*host);
           blocks_.push_back({host, bytes, begins, ends, -1, nullptr});
           by_value_[host] = &blocks_.back();
         }
@@ -381,7 +380,7 @@ void check_counts(const Graph& g, const Plan& plan, std::vector<std::string>& pr
 
 namespace {
 
-void separate_outputs(Graph& g, size_t first) {
+void separate_outputs(Graph& g, const Decisions& decisions, size_t first) {
   const Op* copy = find_op("sinter", "copy");
   SINTER_CHECK(copy);
   std::vector<const Value*> taken;
@@ -390,7 +389,7 @@ void separate_outputs(Graph& g, size_t first) {
       // A Loop's condition that is always true needs no layer.
       const bool always =
           n->op->name == std::string_view("Loop") && !b->outputs.empty() && is_true(*b->outputs[0]);
-      separate_outputs(*b, always ? 1 : 0);
+      separate_outputs(*b, decisions, always ? 1 : 0);
     }
   for (size_t i = first; i < g.outputs.size(); ++i) {
     Value*& out = g.outputs[i];
@@ -411,24 +410,26 @@ void separate_outputs(Graph& g, size_t first) {
     taken.push_back(v);
     out = v;
   }
-  separate_members(g);
+  separate_members(g, decisions);
 }
 
 }  // namespace
 
-void separate_outputs(Graph& g) { separate_outputs(g, 0); }
+void separate_outputs(Graph& g, const Decisions& decisions) { separate_outputs(g, decisions, 0); }
 
 namespace {
 
 // What the plans of a graph and its bodies share.
 struct Planning {
   const Target& target;
+  std::shared_ptr<const Decisions> decisions;
   WeightStore& store;
   Names names;
   std::vector<std::string> problems;
   int threads = 1;
   bool spend = true;
   int depth = 0;  // of bodies around the graph
+  Context context() const { return {target, *decisions}; }
 };
 
 Plan plan_graph(const Graph& g, Planning& p);
@@ -445,7 +446,7 @@ void add_layer(const Node& n, Planning& p, bool bounded, Plan& plan) {
     plan.bodies.push_back(std::move(bodies));
     return;
   }
-  const Kernel* k = find_kernel(n, p.target);
+  const Kernel* k = find_kernel(n, p.context());
   if (!k) {
     std::string types;
     for (const Value* v : n.inputs)
@@ -453,7 +454,7 @@ void add_layer(const Node& n, Planning& p, bool bounded, Plan& plan) {
     refuse("no code can be generated for it on ({})", types);
   }
   if (!bounded) return;
-  LayerWriter w(n, p.target, p.store, p.names.unique(function_name(n)), p.threads);
+  LayerWriter w(n, p.context(), p.store, p.names.unique(function_name(n)), p.threads);
   k->emit(w);
   plan.layers.push_back(w.finish(k->name));
   plan.bodies.emplace_back();
@@ -477,8 +478,9 @@ bool check_bounds(const Graph& g, std::vector<std::string>& problems) {
 // Without check_counts: what a body does not find itself, the graph around it must know.
 Plan plan_graph(const Graph& g, Planning& p) {
   Plan plan;
+  plan.decisions = p.decisions;
   if (!g.unreachable.empty()) return plan;
-  const Views views(g);
+  const Views views(g, *p.decisions);
   const bool bounded = check_bounds(g, p.problems);
   for (const auto& n : g.nodes) {
     if (views.needs_no_layer(n.get())) continue;
@@ -501,9 +503,9 @@ Plan plan_graph(const Graph& g, Planning& p) {
 
 }  // namespace
 
-Plan make_plan(const Graph& g, const Target& target, WeightStore& store,
+Plan make_plan(const Graph& g, const Target& target, const Decisions& decisions, WeightStore& store,
                const std::vector<std::string>& reserved, int threads, bool spend) {
-  Planning p{target, store, {}, {}, threads, spend};
+  Planning p{target, std::make_shared<const Decisions>(decisions), store, {}, {}, threads, spend};
   for (const std::string& word : reserved_function_names()) p.names.reserve(word);
   for (const std::string& word : reserved) p.names.reserve(word);
   for (const std::string& word : body_variables()) p.names.reserve(word);

@@ -6,6 +6,7 @@
 // there (Layer::may_overwrite).
 #pragma once
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "emit/layer.h"
@@ -22,6 +23,8 @@ struct Place {
 };
 
 struct Plan {
+  std::shared_ptr<const Decisions> decisions;  // what was settled of each node
+  const Decision& decision(size_t layer) const { return decisions->of(*layers[layer].node); }
   std::vector<Layer> layers;  // in order of execution
   std::map<const Value*, Place> places;
   std::vector<std::vector<int64_t>> scratch;  // per layer: arena offset of each kScratch parameter, in order
@@ -43,43 +46,43 @@ struct Plan {
 // What an arena may take: 15 % more than the live bytes, 64 KiB, and the scratch of threads beyond the first.
 // It is kept for one thread; several run what that leaves, in pieces of scratch of their own.
 int64_t arena_limit(const Plan&);
-// Where the arena takes more: layers whose scratch for Winograd or Strassen is the reason get a limit for it
-// (attribute `winograd_bytes`, `strassen_bytes`), and give that up where it is too small (the attribute
-// goes). Whether any did; then the graph is to be planned again.
-bool limit_scratch(Graph&, const Plan&);
+// Where the arena takes more: layers whose scratch for Winograd, Strassen or tile matrices is the reason get
+// a Limit for it, and give that up where it is too small. Whether any did; then the graph is to be planned
+// again.
+bool limit_scratch(const Graph&, const Plan&, Decisions&);
 
 // Bytes of the constants of a graph and its bodies: as imported, the model's weights.
 int64_t constant_bytes(const Graph&);
-// --small-weights: weights are stored without what is only there to be read faster (attributes `short_rows`
-// and `half_weights`, kernels/panel_weights.h).
-void store_small_weights(Graph&);
-// Layers are told (attribute `weights_near`) where all weights stay in the third-level cache.
-void tell_near_weights(Graph&, const Target&);
-// For several threads on tile matrices: products may store their weights in parts (attribute `weight_parts`)
-// where these come in time, and are told where all stay near (plan/weight_parts.cpp).
-void store_weight_parts(Graph&, const Target&, int threads);
+// --small-weights: weights are stored without what is only there to be read faster (WeightDecision's
+// short_rows and half; kernels/panel_weights.h).
+void store_small_weights(const Graph&, Decisions&);
+// Layers are told (WeightDecision::near) where all weights stay in the third-level cache.
+void tell_near_weights(const Graph&, const Target&, Decisions&);
+// For several threads on tile matrices: products may store their weights split where these come in time, and
+// are told where all stay near (plan/weight_parts.cpp).
+void store_weight_parts(const Graph&, const Target&, int threads, Decisions&);
 // Where the arena takes more than its limit, and panels that are widened from 16 bits are the reason: their
 // layers store floats. Whether any did; then the graph is to be planned again.
-bool drop_half_weights(Graph&, const Plan&);
+bool drop_half_weights(const Graph&, const Plan&, Decisions&);
 // Where packed weights take `excess` bytes too many (--small-weights): layers give up Winograd or Strassen,
 // those with small pictures first. Whether any did; then the graph is to be planned again.
-bool shrink_weights(Graph&, const Plan&, int64_t excess);
+bool shrink_weights(const Graph&, const Plan&, int64_t excess, Decisions&);
 
 // Concat along the channels of channels-last tensors: where an input is written by a kernel that can, and
 // read by no others or by such as can step over what lies between its pixels, it is written straight to its
-// channels of the result (attributes: `pitch` of the writers, `in_place` of the Concat); other inputs are
+// channels of the result (pixel_stride of the writers, in_place of the Concat); other inputs are
 // copied there, if any, and the Concat needs no layer. Nor do Slice and Split that take channels of such an
-// input (the same attributes). More bytes are alive at once for none that others read too (plan/lives.h).
-void place_concats(Graph&, const Target&);
+// input. More bytes are alive at once for none that others read too (plan/lives.h).
+void place_concats(Graph&, const Target&, Decisions&);
 // Convolutions of pictures (up to 4 channels) that only they see with the channels last read the planes
-// themselves (attributes: `planar` of the Conv, `in_place` of the Transpose before it, which needs no layer).
-void read_planes(Graph&, const Target&);
+// themselves (reads_nchw of the Conv, in_place of the Transpose before it, which needs no layer).
+void read_planes(Graph&, const Target&, Decisions&);
 
 // Convolutions by Winograd's filtering whose picture they alone see, joined along the channels or doubled in
-// size by the nearest pixel or both, read the pieces where they lie where that saves a copy (attribute
-// `part_times` of the Conv, ops/window.h; Concat and Resize need no layer). To be called again, with
+// size by the nearest pixel or both, read the pieces where they lie where that saves a copy
+// (piece_times of the Conv; Concat and Resize need no layer). To be called again, with
 // place_concats behind it, where another kernel may do the convolution now: marks that no longer hold go.
-void read_parts(Graph&, const Target&);
+void read_pieces(Graph&, const Target&, Decisions&);
 
 // Whether the node's output is its first input's bytes, so that it needs no layer and no memory.
 bool is_view(const Node&);
@@ -87,7 +90,7 @@ bool is_view(const Node&);
 const Value* root_of(const Value*);
 // Makes sure that every graph output is written by a layer of its own: inserts copies where an output is a
 // graph input, a constant, another output, or a view of one of those. Of bodies too.
-void separate_outputs(Graph&);
+void separate_outputs(Graph&, const Decisions&);
 // An order of execution with small peak memory (plan/schedule.cpp). Of bodies too.
 void schedule(Graph&);
 // Chooses kernels, writes the layers and lays out the arena. Refuses nodes without a kernel and Values
@@ -96,8 +99,8 @@ void schedule(Graph&);
 // `threads`: that the layers of the graph itself (not of bodies) may be cut for; `spend`: memory, so that
 // those run through several layers (plan/parallel_regions.h) and have their scratch where no other one has
 // it.
-Plan make_plan(const Graph&, const Target&, WeightStore&, const std::vector<std::string>& reserved = {},
-               int threads = 1, bool spend = true);
+Plan make_plan(const Graph&, const Target&, const Decisions&, WeightStore&,
+               const std::vector<std::string>& reserved = {}, int threads = 1, bool spend = true);
 
 // The most bytes that a Value takes; refuses one without a bound.
 int64_t bound_bytes(const Value&);

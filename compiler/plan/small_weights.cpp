@@ -22,7 +22,7 @@ int64_t constant_bytes(const Graph& g) {
 namespace {
 
 struct Candidate {
-  Node* node;
+  const Node* node;
   int64_t more;  // bytes beyond the layer's own weights
   int64_t rows;  // of its result, pixels included
   bool twice;    // Strassen's product of two levels, which may fall back to one
@@ -35,7 +35,7 @@ int64_t weight_bytes(const Layer& l) {
   return most;
 }
 
-void collect(Graph& g, const Plan& plan, std::vector<Candidate>& found) {
+void collect(const Graph& g, const Plan& plan, std::vector<Candidate>& found) {
   for (const auto& n : g.nodes)
     for (size_t i = 0; i < plan.layers.size(); ++i) {
       const Layer& l = plan.layers[i];
@@ -48,7 +48,7 @@ void collect(Graph& g, const Plan& plan, std::vector<Candidate>& found) {
       for (size_t a = 0; a + 1 < y.size(); ++a) rows *= y[a].hi();
       const auto own = static_cast<int64_t>(n->inputs[1]->data->bytes());
       // One level has 7 / 4 of the layer's weights, two have 49 / 16.
-      const bool twice = l.kernel == "gemm_strassen" && n->attributes.integer("strassen_levels", 2) == 2 &&
+      const bool twice = l.kernel == "gemm_strassen" && plan.decisions->of(*n).strassen.levels == 2 &&
                          weight_bytes(l) > own * 5 / 2;
       found.push_back({n.get(), weight_bytes(l) - (twice ? own * 7 / 4 : own), rows, twice});
     }
@@ -56,22 +56,22 @@ void collect(Graph& g, const Plan& plan, std::vector<Candidate>& found) {
 
 }  // namespace
 
-void store_small_weights(Graph& g) {
+void store_small_weights(const Graph& g, Decisions& decisions) {
   for (const auto& n : g.nodes) {
-    n->attributes.set("short_rows", int64_t{1});
-    n->attributes.set("half_weights", int64_t{1});
-    for (const auto& body : n->bodies) store_small_weights(*body);
+    decisions.change(*n).weights.short_rows = true;
+    decisions.change(*n).weights.half = true;
+    for (const auto& body : n->bodies) store_small_weights(*body, decisions);
   }
 }
 
-bool drop_half_weights(Graph& g, const Plan& plan) {
+bool drop_half_weights(const Graph& g, const Plan& plan, Decisions& decisions) {
   const int64_t limit = arena_limit(plan);
   if (plan.arena_bytes <= limit) return false;
   bool dropped = false;
   for (const auto& n : g.nodes)
     for (size_t i = 0; i < plan.layers.size(); ++i) {
       const Layer& l = plan.layers[i];
-      if (l.node != n.get() || !n->attributes.has("half_weights")) continue;
+      if (l.node != n.get() || !decisions.of(*n).weights.half) continue;
       const bool widens = std::any_of(l.parameters.begin(), l.parameters.end(), [](const Parameter& p) {
         return p.kind == Parameter::Kind::kScratch && p.name == "widened";
       });
@@ -79,13 +79,13 @@ bool drop_half_weights(Graph& g, const Plan& plan) {
       for (const Parameter& p : l.parameters)
         if (p.kind == Parameter::Kind::kScratch) scratch += p.bytes;
       if (!widens || plan.live_at[i] + scratch <= limit) continue;
-      n->attributes.erase("half_weights");
+      decisions.change(*n).weights.half = false;
       dropped = true;
     }
   return dropped;
 }
 
-bool shrink_weights(Graph& g, const Plan& plan, int64_t excess) {
+bool shrink_weights(const Graph& g, const Plan& plan, int64_t excess, Decisions& decisions) {
   if (excess <= 0) return false;
   std::vector<Candidate> found;
   collect(g, plan, found);
@@ -94,12 +94,11 @@ bool shrink_weights(Graph& g, const Plan& plan, int64_t excess) {
   });
   for (const Candidate& c : found) {
     if (excess <= 0) break;
-    if (c.twice) {
-      c.node->attributes.set("strassen_levels", int64_t{1});
-    } else {
-      c.node->attributes.erase("winograd");
-      c.node->attributes.erase("strassen");
-    }
+    Decision& d = decisions.change(*c.node);
+    if (c.twice)
+      d.strassen.levels = 1;
+    else
+      d.winograd.allowed = d.strassen.allowed = false;
     excess -= c.more;
   }
   return !found.empty();

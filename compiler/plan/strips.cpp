@@ -40,14 +40,14 @@ bool is_depthwise(const Node& n) { return n.attributes.integer("group", 1) > 1; 
 
 // A convolution of one picture of known extents, or its way from planes or to them, by a kernel that can do
 // some rows.
-bool can_be_sliced(const Node& n, const Target& t) {
-  if (n.attributes.has("strip")) return false;
+bool can_be_sliced(const Node& n, const Context& context) {
+  if (context.of(n).row_tile) return false;
   if (!is_op(n, "Transpose") &&
       !((is_op(n, "Conv") || is_pool(n)) && n.attributes.integer("channels_last", 0) == 1))
     return false;
   for (const Value* v : {n.inputs[0], n.outputs[0]})
     if (v->type.shape.size() != 4 || !is_static(v->type.shape) || !v->type.shape[0].is(1)) return false;
-  const Kernel* k = find_kernel(n, t);
+  const Kernel* k = find_kernel(n, context);
   // Tile matrices gain less than what stays in the cache between layers; in a strip conv_direct runs the
   // node.
   if (!k || !(k->can.rows || std::string_view(k->name) == "gemm_amx")) return false;
@@ -58,10 +58,10 @@ bool can_be_sliced(const Node& n, const Target& t) {
 }
 
 // Whether `b` alone reads what `a` writes, as its picture.
-bool is_chain(const Graph& g, const Node& a, const Node& b) {
+bool is_chain(const Graph& g, const Decisions& d, const Node& a, const Node& b) {
   const Value* v = a.outputs[0];
-  return b.inputs[0] == v && v->users.size() == 1 && !a.attributes.has("pitch") &&
-         !b.attributes.has("planar") && !g.is_output(v);
+  return b.inputs[0] == v && v->users.size() == 1 && !d.of(a).pixel_stride && !d.of(b).reads_nchw &&
+         !g.is_output(v);
 }
 
 // Rows of each buffer of the group for `rows` rows of the last layer's result.
@@ -99,29 +99,26 @@ int64_t rows_of(const std::vector<Node*>& group, int64_t cache, int64_t threads)
   return threads > 1 && rows < 2 ? 0 : rows;
 }
 
-void mark(const std::vector<Node*>& group, int64_t number, int64_t rows, int threads) {
+void mark(const std::vector<Node*>& group, int64_t number, int64_t rows, int threads, Decisions& decisions) {
   const std::vector<int64_t> counts = buffer_rows(group, rows);
   for (size_t i = 0; i < group.size(); ++i) {
-    Attributes& a = group[i]->attributes;
-    a.set("strip", number);
-    if (threads > 1) a.set("strip_parts", int64_t{threads});
-    if (i > 0) a.set("strip_in", int64_t{1});
-    if (i + 1 == group.size()) {
-      a.set("strip_rows", rows);
-    } else {
-      a.set("strip_out", int64_t{1});
+    RowTile tile{number, threads, i > 0, i + 1 < group.size()};
+    if (tile.writes_rows) {
       const int64_t bytes = counts[i] * row_bytes(*group[i]->outputs[0]);
-      a.set("strip_bytes", threads > 1 ? apart(bytes) : bytes);
+      tile.bytes = threads > 1 ? apart(bytes) : bytes;
+    } else {
+      tile.rows = rows;
     }
+    decisions.change(*group[i]).row_tile = tile;
   }
 }
 
-// Takes a group's marks, and what a strip does not let its layers use either.
-void part(const std::vector<Node*>& group) {
-  for (Node* n : group)
-    for (const char* name :
-         {"strip", "strip_parts", "strip_in", "strip_out", "strip_rows", "strip_bytes", "amx"})
-      n->attributes.erase(name);
+// The group's layers run apart, without what row tiles did not let them use either.
+void part(const std::vector<Node*>& group, Decisions& decisions) {
+  for (const Node* n : group) {
+    decisions.change(*n).row_tile.reset();
+    decisions.change(*n).tile_matrices.allowed = false;
+  }
 }
 
 // Expand + depthwise + project, or two of them; a single convolution only with the way from or to planes, or
@@ -145,11 +142,12 @@ bool is_group(const std::vector<Node*>& group) {
 }
 
 // The group of `size` nodes from g.nodes[first]; empty where they are none.
-std::vector<Node*> group_at(const Graph& g, size_t first, size_t size, const Target& target) {
+std::vector<Node*> group_at(const Graph& g, size_t first, size_t size, const Context& context) {
   std::vector<Node*> group;
   for (size_t i = first; i < first + size && i < g.nodes.size(); ++i) {
     Node* n = g.nodes[i].get();
-    if (!can_be_sliced(*n, target) || (!group.empty() && !is_chain(g, *group.back(), *n))) return {};
+    if (!can_be_sliced(*n, context) || (!group.empty() && !is_chain(g, context.decisions, *group.back(), *n)))
+      return {};
     group.push_back(n);
   }
   if (group.size() < size || !is_group(group)) return {};
@@ -164,38 +162,40 @@ bool is_tuned_apart(const std::vector<Node*>& group, const Tuning& tuning) {
 
 }  // namespace
 
-void make_strips(Graph& g, const Target& target, int64_t cache, const Tuning& tuning) {
+void make_strips(const Graph& g, const Target& target, Decisions& decisions, int64_t cache,
+                 const Tuning& tuning) {
   if (cache == 0) cache = machine_of(target).l2;
   int64_t number = 0;
   for (size_t i = 0; i + 1 < g.nodes.size(); ++i)
     for (const size_t size : {5, 4, 3, 2}) {
-      const std::vector<Node*> group = group_at(g, i, size, target);
+      const std::vector<Node*> group = group_at(g, i, size, {target, decisions});
       const int64_t rows = group.empty() ? 0 : rows_of(group, cache, 1);
       if (rows == 0 || is_tuned_apart(group, tuning)) continue;
-      mark(group, number++, rows, 1);
+      mark(group, number++, rows, 1, decisions);
       break;
     }
 }
 
-void share_strips(Graph& g, const Target& target, int threads, int64_t cache) {
+void share_strips(const Graph& g, const Target& target, Decisions& decisions, int threads, int64_t cache) {
   if (cache == 0) cache = machine_of(target).l2;
   std::map<int64_t, std::vector<Node*>> groups;
   for (const auto& n : g.nodes)
-    if (n->attributes.has("strip")) groups[n->attributes.integer("strip", 0)].push_back(n.get());
+    if (const auto& tile = decisions.of(*n).row_tile) groups[tile->group].push_back(n.get());
   for (const auto& [number, group] : groups)
     if (const int64_t rows = rows_of(group, cache, threads))
-      mark(group, number, rows, threads);
+      mark(group, number, rows, threads, decisions);
     else
-      part(group);
+      part(group, decisions);
 }
 
 size_t behind_strips(const Plan& plan, size_t layer) {
-  const Attributes& a = plan.layers[layer].node->attributes;
+  const auto group = [&](size_t i) -> int64_t {
+    const auto& tile = plan.decision(i).row_tile;
+    return tile ? tile->group : -1;
+  };
   size_t end = layer + 1;
-  if (!a.has("strip")) return end;
-  while (end < plan.layers.size() &&
-         plan.layers[end].node->attributes.integer("strip", -1) == a.integer("strip", -1))
-    ++end;
+  if (group(layer) < 0) return end;
+  while (end < plan.layers.size() && group(end) == group(layer)) ++end;
   return end;
 }
 

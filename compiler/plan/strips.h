@@ -3,12 +3,10 @@
 //
 // A group is a convolution and the pool behind it, or two or three convolutions next to each other in the
 // plan, one of them depthwise (the blocks of the MobileNets), and the Transposes from planes before them and
-// to planes behind them, if any: each but the last is read by the next one alone. Attributes of its nodes:
-// `strip`, the group's number; `strip_in`, `strip_out`, where input or output is such a buffer of rows;
-// `strip_bytes`, its size; `strip_rows` of the last one, the rows of its result a turn. Nothing is computed
-// twice: rows of a buffer that the next turn needs again (under a 3x3 kernel: two) move to its beginning.
-// With threads, `strip_parts` of them share the turns, each with buffers and scratch of its own; what the
-// first turn of a part needs of the rows before it is computed by both.
+// to planes behind them, if any: each but the last is read by the next one alone. Decision::row_tile of its
+// nodes says so. Nothing is computed twice: rows of a buffer that the next turn needs again (under a 3x3
+// kernel: two) move to its beginning. With threads, work items share the turns, each with buffers and scratch
+// of its own; what the first turn of one needs of the rows before it is computed by both.
 #pragma once
 #include "plan/plan.h"
 #include "plan/tuning.h"
@@ -17,10 +15,10 @@ namespace sinter {
 
 // Finds groups that are worth it: what is between would not stay in `cache` bytes; 0: the target's
 // second-level cache. Those that `tuning` knows to be faster apart stay so.
-void make_strips(Graph&, const Target&, int64_t cache = 0, const Tuning& tuning = {});
+void make_strips(const Graph&, const Target&, Decisions&, int64_t cache = 0, const Tuning& tuning = {});
 // Cuts the groups that make_strips has found for `threads`, the same number of turns for each. Those with
 // fewer turns than threads run apart, by the kernels that they have in a strip, which make the same bits.
-void share_strips(Graph&, const Target&, int threads, int64_t cache = 0);
+void share_strips(const Graph&, const Target&, Decisions&, int threads, int64_t cache = 0);
 
 // The layer behind the group that begins with `layer`; layer + 1 where none does.
 size_t behind_strips(const Plan&, size_t layer);

@@ -12,7 +12,6 @@
 namespace sinter {
 namespace {
 
-constexpr int64_t kNoTile = 1;
 constexpr const char *kStrassen = "strassen", *kStrassenTwice = "strassen 2", *kAmx = "amx";
 // "winograd M": the square tile of M outputs along an axis, or a line of them.
 constexpr std::string_view kWinograd = "winograd ";
@@ -68,10 +67,13 @@ std::vector<TuningCandidate> tuning_candidates(const Plan& plan) {
     const size_t end = behind_strips(plan, i);
     std::vector<const Node*> nodes;
     for (size_t k = i; k < end; ++k) nodes.push_back(plan.layers[k].node);
-    if (nodes[0]->attributes.has("strip")) add(tuning_layer(nodes), {"strips", "apart"});
+    if (plan.decisions->of(*nodes[0]).row_tile) add(tuning_layer(nodes), {"strips", "apart"});
     for (const Node* n : nodes) {
       std::vector<std::string> products = {"direct"};
-      if (n->attributes.has("winograd") && (may_use_winograd(*n) || may_use_winograd_along_rows(*n))) {
+      const Decision& d = plan.decisions->of(*n);
+      const bool whole = plan.decisions->is_whole(*n);
+      if (n->freedom.winograd > 0 && d.winograd.allowed &&
+          (may_use_winograd(*n) || may_use_winograd_along_rows(*n))) {
         int64_t known = 1;
         for (const int64_t positions : {4, 6, 8}) {
           const int64_t m = most_winograd_outputs(*n, positions);
@@ -79,9 +81,10 @@ std::vector<TuningCandidate> tuning_candidates(const Plan& plan) {
           known = std::max(known, m);
         }
       }
-      if (n->attributes.has("strassen") && may_use_strassen(*n)) products.push_back(kStrassen);
-      if (n->attributes.has("strassen") && may_use_strassen_twice(*n)) products.push_back(kStrassenTwice);
-      if (n->attributes.has("amx")) products.push_back(kAmx);
+      const bool strassen = n->freedom.strassen && d.strassen.allowed && whole;
+      if (strassen && may_use_strassen(*n)) products.push_back(kStrassen);
+      if (strassen && may_use_strassen_twice(*n)) products.push_back(kStrassenTwice);
+      if (n->freedom.tile_matrices && d.tile_matrices.allowed) products.push_back(kAmx);
       if (products.size() > 1) add(tuning_layer({n}), products);
     }
     i = end;
@@ -89,20 +92,20 @@ std::vector<TuningCandidate> tuning_candidates(const Plan& plan) {
   return out;
 }
 
-void apply_tuning(Graph& g, const Tuning& tuning) {
+void apply_tuning(const Graph& g, const Tuning& tuning, Decisions& decisions) {
   if (tuning.empty()) return;
   for (const auto& n : g.nodes) {
-    if (!n->attributes.has("winograd") && !n->attributes.has("strassen") && !n->attributes.has("amx"))
-      continue;
+    const Freedom& f = n->freedom;
+    if (f.winograd == 0 && !f.strassen && !f.tile_matrices) continue;
     const auto row = tuning.find(tuning_layer({n.get()}));
     if (row == tuning.end()) continue;
-    if (n->attributes.has("strassen"))
-      n->attributes.set("strassen", row->second == kStrassen        ? kTunedStrassen
-                                    : row->second == kStrassenTwice ? kTunedStrassenTwice
-                                                                    : 0);
-    if (n->attributes.has("amx")) n->attributes.set("amx", row->second == kAmx ? kTunedAmx : 0);
-    const int64_t tile = winograd_tile(row->second);
-    if (n->attributes.has("winograd")) n->attributes.set("winograd_tile", tile == 0 ? kNoTile : tile);
+    const std::string& choice = row->second;
+    Decision& d = decisions.change(*n);
+    d.strassen.tuned = d.strassen.allowed = choice == kStrassen || choice == kStrassenTwice;
+    if (choice == kStrassen) d.strassen.levels = 1;
+    d.tile_matrices.tuned = d.tile_matrices.allowed = choice == kAmx;
+    const int64_t tile = winograd_tile(choice);
+    d.winograd.tile = tile == 0 ? WinogradLimit::kNoTile : tile;
   }
 }
 

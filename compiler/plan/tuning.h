@@ -29,9 +29,8 @@ std::string kernel_table_version();
 std::string tuning_layer(const std::vector<const Node*>& layers);
 // What of a plan could be decided otherwise, each layer once, in the plan's order.
 std::vector<TuningCandidate> tuning_candidates(const Plan&);
-// Marks the layers of `g` (not of its bodies) that `tuning` knows: `winograd_tile`, 2 to 7, or 1 for none;
-// `strassen`, kTunedStrassen or kTunedStrassenTwice, or 0 for none; `amx`, kTunedAmx or 0. make_strips looks
-// for the others.
-void apply_tuning(Graph& g, const Tuning& tuning);
+// Decides for the layers of `g` (not of its bodies) that `tuning` knows by which algorithm they are computed.
+// make_strips looks for the others.
+void apply_tuning(const Graph& g, const Tuning& tuning, Decisions&);
 
 }  // namespace sinter

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ops/movement.h"
-#include "ops/window.h"
 #include "plan/plan.h"
 
 namespace sinter {
@@ -39,8 +38,8 @@ bool is_run(const StridedRead& read, const Shape& shape) {
 
 // Whether a Concat's inputs lie behind each other in its output, at positions that are known when they are
 // written.
-bool is_stack(const Node& n) {
-  if (n.attributes.has("in_place")) return false;
+bool is_stack(const Node& n, const Decisions& decisions) {
+  if (decisions.of(n).in_place) return false;
   if (!is_op(n, "Concat") || n.epilogue || n.inputs.size() < 2) return false;
   const Shape& out = n.outputs[0]->type.shape;
   const int64_t axis = n.attributes.integer("axis", 0);
@@ -59,16 +58,16 @@ bool is_stack(const Node& n) {
 
 }  // namespace
 
-bool is_stacked_concat(const Node& n) { return is_stack(n); }
+bool is_stacked_concat(const Node& n, const Decisions& d) { return is_stack(n, d); }
 
 namespace {
 
 // Values that members of a Concat come from, and the Concat they belong to: the first that reads them.
 class Membership {
  public:
-  explicit Membership(const Graph& g) : fixed_(fixed_values(g)) {
+  Membership(const Graph& g, const Decisions& decisions) : fixed_(fixed_values(g)) {
     for (const auto& n : g.nodes)
-      if (is_stack(*n))
+      if (is_stack(*n, decisions))
         for (const Value* v : n->inputs)
           if (can_move(*n, v)) home_.try_emplace(root_of(v), n.get());
   }
@@ -99,28 +98,29 @@ class Membership {
 
 }  // namespace
 
-Views::Views(const Graph& g) : fixed_(fixed_values(g)) {
-  const Membership members(g);
+Views::Views(const Graph& g, const Decisions& decisions) : fixed_(fixed_values(g)) {
+  const Membership members(g, decisions);
   for (const auto& n : g.nodes)
-    for (const PicturePart& part : picture_parts(*n)) {  // nobody reads the whole picture
+    for (const PicturePiece& piece : picture_pieces(decisions, *n)) {  // nobody reads the whole picture
       without_layer_.insert(n->inputs[0]->producer);
-      if (part.resize) without_layer_.insert(part.resize);
+      if (piece.resize) without_layer_.insert(piece.resize);
     }
   for (const auto& n : g.nodes) {
+    const bool in_place = decisions.of(*n).in_place;
     if (is_view(*n)) {
       views_[n->outputs[0]] = {n->inputs[0], Dim(0), false};
       without_layer_.insert(n.get());
     } else if (is_op(*n, "Split") || is_op(*n, "Slice") || is_op(*n, "Gather")) {
-      if (n->attributes.has("in_place"))
+      if (in_place)
         find_channel_parts(*n);
       else
         find_parts(*n);
-    } else if (n->attributes.has("in_place") && is_op(*n, "Transpose")) {
+    } else if (in_place && is_op(*n, "Transpose")) {
       views_[n->outputs[0]] = {n->inputs[0], Dim(0), true};
       without_layer_.insert(n.get());
-    } else if (n->attributes.has("in_place")) {
+    } else if (in_place) {
       find_channels(*n);
-    } else if (is_stack(*n)) {
+    } else if (is_stack(*n, decisions)) {
       bool all = true;
       for (size_t i = 0; i < n->inputs.size(); ++i) all = all && members.is_member(*n, i);
       if (all) find_members(*n);
@@ -188,15 +188,15 @@ void copy_part(Graph& g, Node& concat, size_t input) {
   g.set_input(&concat, input, to);
 }
 
-void separate_members(Graph& g) {
-  const Membership members(g);
+void separate_members(Graph& g, const Decisions& decisions) {
+  const Membership members(g, decisions);
   struct Copy {
     Node* concat;
     size_t input;
   };
   std::vector<Copy> copies;
   for (const auto& n : g.nodes) {
-    if (!is_stack(*n)) continue;
+    if (!is_stack(*n, decisions)) continue;
     std::vector<Copy> others;
     for (size_t i = 0; i < n->inputs.size(); ++i)
       if (!members.is_member(*n, i)) others.push_back({n.get(), i});

@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-#include "ir/graph.h"
+#include "plan/decision.h"
 
 namespace sinter {
 
@@ -22,7 +22,7 @@ struct View {
 
 class Views {
  public:
-  explicit Views(const Graph&);
+  Views(const Graph&, const Decisions&);
   // The Value that has the memory, and where in it `v` begins.
   View of(const Value* v) const;
   const Value* host(const Value* v) const { return of(v).host; }
@@ -41,9 +41,9 @@ class Views {
 
 // Gives every Concat that could be written in place by some of its inputs' layers a copy of each of the
 // others, so that it needs no layer itself.
-void separate_members(Graph&);
+void separate_members(Graph&, const Decisions&);
 // Whether the Concat's inputs lie behind each other in its output.
-bool is_stacked_concat(const Node&);
+bool is_stacked_concat(const Node&, const Decisions&);
 // Puts a layer before a Concat that copies one of its inputs; the Concat joins the copy instead.
 void copy_part(Graph&, Node& concat, size_t input);
 

@@ -6,11 +6,11 @@
 // as long as all of them stay in the third-level cache. From behind it they come more slowly than they are
 // split, unless each thread has so many rows that their products take longer than that.
 //
-// Where they stay there, Winograd's layers are told so, too (attribute `weights_stay`), which then may let
+// Where they stay there, Winograd's layers are told so, too (WeightDecision::stay), which then may let
 // each thread read all of them (kernels/conv_winograd.cpp).
 //
 // On cores whose third level keeps a small net's weights for the one thread that runs it, its layers are told
-// (attribute `weights_near`): faster algorithms may then take more weights.
+// (WeightDecision::near): faster algorithms may then take more weights.
 #include <vector>
 
 #include "ops/row_product.h"
@@ -19,29 +19,30 @@
 
 namespace sinter {
 
-void tell_near_weights(Graph& g, const Target& t) {
+void tell_near_weights(const Graph& g, const Target& t, Decisions& decisions) {
   // Times the model's bytes, when they are packed: some layers have Strassen's 49 sixteenths or Winograd's 36
   // positions for 9 weights.
   constexpr int64_t kPacked = 3;
   if (kPacked * constant_bytes(g) > machine_of(t).near_weights) return;
-  for (const auto& n : g.nodes) n->attributes.set("weights_near", int64_t{1});
+  for (const auto& n : g.nodes) decisions.change(*n).weights.near = true;
 }
 
-void store_weight_parts(Graph& g, const Target& t, int threads) {
+void store_weight_parts(const Graph& g, const Target& t, int threads, Decisions& decisions) {
   constexpr int64_t kManyRows = 96;  // of a thread
   if (threads < 2 || !t.tile_matrices) return;
-  std::vector<Node*> products;
+  std::vector<const Node*> products;
   int64_t bytes = 0;  // that pass in each run: not a table's, of which it takes some rows
   for (const auto& n : g.nodes)
-    if (n->attributes.integer("amx", 0) != 0 && n->inputs[1]->data) {
+    if (n->freedom.tile_matrices && decisions.of(*n).tile_matrices.allowed && n->inputs[1]->data) {
       products.push_back(n.get());
       bytes += static_cast<int64_t>(n->inputs[1]->data->bytes());
     }
   const bool stay = bytes / 2 * 3 <= machine_of(t).l3;
-  for (Node* n : products) {
-    if (stay) n->attributes.set("weights_stay", int64_t{1});
-    const auto p = amx_product(*n);
-    if (stay || (p && p->rows >= kManyRows * threads)) n->attributes.set("weight_parts", int64_t{1});
+  for (const Node* n : products) {
+    WeightDecision& weights = decisions.change(*n).weights;
+    if (stay) weights.stay = true;
+    const auto p = decisions.is_whole(*n) ? amx_product(*n) : std::nullopt;
+    if (stay || (p && p->rows >= kManyRows * threads)) weights.split = true;
   }
 }
 

@@ -37,10 +37,14 @@ const RowProductCase kCases[] = {
     {"MatMul", {Dim(24), Dim(1), Dim(64)}, 64, false, false, 0},  // steps before the batch
 };
 
-Node* add(Sheet& s, const RowProductCase& c, unsigned seed, DType type = DType::kF32) {
-  Node* n = add_row_product(s, c, seed, "amx_bytes", type);
-  n->attributes.set("amx", kTunedAmx);
+// As if it had been measured that tile matrices are faster.
+Node* tuned(Sheet& s, Node* n) {
+  n->freedom.tile_matrices = s.decide(n).tile_matrices.tuned = true;
   return n;
+}
+Node* add(Sheet& s, const RowProductCase& c, unsigned seed, DType type = DType::kF32) {
+  return tuned(s, add_row_product(
+                      s, c, seed, [](Decision& d) -> Limit& { return d.tile_matrices; }, type));
 }
 
 // Convolutions whose rows are windows: pictures of h x w pixels, squares of taps, all that goes beyond the
@@ -65,9 +69,8 @@ Node* add(Sheet& s, const WindowCase& c, unsigned seed) {
                    {"strides", Ints{c.stride, c.stride}},
                    {"pads", Ints{c.pad, c.pad, c.pad, c.pad}},
                    {"dilations", Ints{c.dilation, c.dilation}}});
-  if (c.bytes > 0) n->attributes.set("amx_bytes", c.bytes);
-  n->attributes.set("amx", kTunedAmx);
-  return n;
+  if (c.bytes > 0) s.decide(n).tile_matrices.bytes = c.bytes;
+  return tuned(s, n);
 }
 
 // Within what a float's sums may have: the parts lose nothing.
@@ -77,20 +80,20 @@ void run(const BuildOptions& options, DType type = DType::kF32, bool in_parts = 
   Sheet s;
   unsigned i = 0;
   for (const RowProductCase& c : kCases) {
-    const Kernel* k = find_kernel(*add(s, c, i, type), t);
+    const Kernel* k = find_kernel(*add(s, c, i, type), {t, s.decisions});
     ASSERT_TRUE(k);
     EXPECT_EQ(std::string(k->name), "gemm_amx") << "case " << i;
     if (i % 2 == 0) add_row_epilogue(s);
     ++i;
   }
   for (const WindowCase& c : kWindows) {
-    const Kernel* k = find_kernel(*add(s, c, i), t);
+    const Kernel* k = find_kernel(*add(s, c, i), {t, s.decisions});
     ASSERT_TRUE(k);
     EXPECT_EQ(std::string(k->name), "gemm_amx") << "case " << i;
     if (i++ % 2 == 0) add_row_epilogue(s);
   }
-  if (type != DType::kF32) store_small_weights(s.graph());
-  if (in_parts) store_weight_parts(s.graph(), t, options.threads);
+  if (type != DType::kF32) store_small_weights(s.graph(), s.decisions);
+  if (in_parts) store_weight_parts(s.graph(), t, options.threads, s.decisions);
   s.into(batch, "amx", {{}}, {1e-5, 2e-5});
   expect_good(batch.run(t, options), kTarget);
 }
@@ -108,7 +111,7 @@ TEST(Amx, CutsKWhereRowsOfItAreLong) {
     Sheet s;
     add(s, c, 1);
     WeightStore store;
-    const Plan plan = make_plan(s.graph(), target(kTarget), store);
+    const Plan plan = make_plan(s.graph(), target(kTarget), s.decisions, store);
     const std::string& summary = plan.layers.back().summary;
     const size_t at = summary.find("k cut in ");
     EXPECT_EQ(at == std::string::npos ? 1 : std::stoll(summary.substr(at + 9)), c.cuts) << summary;
@@ -117,50 +120,52 @@ TEST(Amx, CutsKWhereRowsOfItAreLong) {
 
 // What the tiles don't read: channels that leave a rest, several pictures, planes of channels.
 TEST(Amx, OtherWindowsAreLeft) {
-  const auto kernel_of = [](const char* name, int64_t value, Shape x, Ints w) {
+  const auto kernel_of = [](bool nchw, Shape x, Ints w) {
     Sheet s;
     Node* n = s.add("Conv", {floats(std::move(x)), constant(random_constant(DType::kF32, std::move(w), 1))},
-                    {{"channels_last", int64_t{1}}, {"amx", kTunedAmx}, {"strides", Ints{2, 2}}});
-    if (name) n->attributes.set(name, value);
-    return std::string(find_kernel(*n, target(kTarget))->name);
+                    {{"channels_last", int64_t{1}}, {"strides", Ints{2, 2}}});
+    s.decide(tuned(s, n)).reads_nchw = nchw;
+    return std::string(find_kernel(*n, {target(kTarget), s.decisions})->name);
   };
-  EXPECT_EQ(kernel_of(nullptr, 0, {1, 9, 9, 64}, {32, 64, 3, 3}), "gemm_amx");
-  EXPECT_NE(kernel_of(nullptr, 0, {1, 9, 9, 48}, {32, 48, 3, 3}), "gemm_amx");
-  EXPECT_NE(kernel_of(nullptr, 0, {2, 9, 9, 64}, {32, 64, 3, 3}), "gemm_amx");
-  EXPECT_NE(kernel_of("planar", 1, {1, 9, 9, 64}, {32, 64, 3, 3}), "gemm_amx");
+  EXPECT_EQ(kernel_of(false, {1, 9, 9, 64}, {32, 64, 3, 3}), "gemm_amx");
+  EXPECT_NE(kernel_of(false, {1, 9, 9, 48}, {32, 48, 3, 3}), "gemm_amx");
+  EXPECT_NE(kernel_of(false, {2, 9, 9, 64}, {32, 64, 3, 3}), "gemm_amx");
+  EXPECT_NE(kernel_of(true, {1, 9, 9, 64}, {32, 64, 3, 3}), "gemm_amx");
 }
 
 // Winograd keeps what it does much faster, and what reads no more weights than the model has (four tiles);
 // the tiles take what has more weights than pixels otherwise.
 TEST(Amx, BesideWinograd) {
-  const auto kernel_of = [](int64_t side, int64_t channels, int64_t amx, const char* name) {
+  const auto kernel_of = [](int64_t side, int64_t channels, bool amx, const char* name) {
     Sheet s;
     Node* n = s.add("Conv",
                     {floats({1, side, side, channels}),
                      constant(random_constant(DType::kF32, {channels, channels, 3, 3}, 1))},
-                    {{"channels_last", int64_t{1}}, {"pads", Ints{1, 1, 1, 1}}, {"winograd", int64_t{4}}});
-    n->attributes.set("amx", amx);
-    return std::string(find_kernel(*n, target(name))->name);
+                    {{"channels_last", int64_t{1}}, {"pads", Ints{1, 1, 1, 1}}});
+    n->freedom.winograd = 4;
+    n->freedom.tile_matrices = amx;
+    return std::string(find_kernel(*n, {target(name), s.decisions})->name);
   };
-  EXPECT_EQ(kernel_of(56, 64, 1, kTarget), "conv_winograd");
-  EXPECT_EQ(kernel_of(7, 512, 1, kTarget), "conv_winograd");
-  EXPECT_EQ(kernel_of(14, 256, 1, kTarget), "gemm_amx");
-  EXPECT_EQ(kernel_of(14, 256, 0, kTarget), "conv_winograd") << "not allowed";
-  EXPECT_EQ(kernel_of(14, 256, 1, "sapphirerapids"), "conv_winograd") << "has no tiles";
+  EXPECT_EQ(kernel_of(56, 64, true, kTarget), "conv_winograd");
+  EXPECT_EQ(kernel_of(7, 512, true, kTarget), "conv_winograd");
+  EXPECT_EQ(kernel_of(14, 256, true, kTarget), "gemm_amx");
+  EXPECT_EQ(kernel_of(14, 256, false, kTarget), "conv_winograd") << "not allowed";
+  EXPECT_EQ(kernel_of(14, 256, true, "sapphirerapids"), "conv_winograd") << "has no tiles";
 }
 
 TEST(Amx, OnlyWhereAllowedAndFaster) {
   Sheet s;
-  const auto kernel_of = [&](const RowProductCase& c, int64_t mark, const char* name) {
+  const auto kernel_of = [&](const RowProductCase& c, bool allowed, const char* name) {
     Node* n = add(s, c, 1);
-    n->attributes.set("amx", mark);
-    return std::string(find_kernel(*n, target(name))->name);
+    n->freedom.tile_matrices = allowed;
+    s.decide(n).tile_matrices = {};
+    return std::string(find_kernel(*n, {target(name), s.decisions})->name);
   };
-  EXPECT_EQ(kernel_of(kCases[3], 1, kTarget), "gemm_amx");
-  EXPECT_EQ(kernel_of(kCases[3], 0, kTarget), "gemm");
-  EXPECT_EQ(kernel_of(kCases[3], 1, "sapphirerapids"), "gemm") << "has no tiles";
-  EXPECT_EQ(kernel_of(kCases[0], 1, kTarget), "gemm") << "one row";
-  EXPECT_EQ(kernel_of(kCases[8], 1, kTarget), "gemm") << "half of k and most columns would be zeros";
+  EXPECT_EQ(kernel_of(kCases[3], true, kTarget), "gemm_amx");
+  EXPECT_EQ(kernel_of(kCases[3], false, kTarget), "gemm");
+  EXPECT_EQ(kernel_of(kCases[3], true, "sapphirerapids"), "gemm") << "has no tiles";
+  EXPECT_EQ(kernel_of(kCases[0], true, kTarget), "gemm") << "one row";
+  EXPECT_EQ(kernel_of(kCases[8], true, kTarget), "gemm") << "half of k and most columns would be zeros";
 }
 
 std::string stored_type(const Plan& plan) {
@@ -174,9 +179,9 @@ TEST(Amx, WeightsInParts) {
   const auto type_of = [](int threads, Shape x, int64_t n, const char* name = kTarget) {
     Sheet s;
     add(s, RowProductCase{"MatMul", std::move(x), n, false, false, 0}, 1);
-    store_weight_parts(s.graph(), target(name), threads);
+    store_weight_parts(s.graph(), target(name), threads, s.decisions);
     WeightStore store;
-    return stored_type(make_plan(s.graph(), target(name), store, {}, threads));
+    return stored_type(make_plan(s.graph(), target(name), s.decisions, store, {}, threads));
   };
   const std::string parts = "const std::uint16_t*", whole = "const float*";
   EXPECT_EQ(type_of(2, {Dim(128), Dim(256)}, 320), parts);
@@ -193,9 +198,9 @@ TEST(Amx, PartsLoseNothing) {
   constexpr int64_t k = 64, n = 96;
   Sheet s;
   add(s, RowProductCase{"MatMul", {Dim(128), Dim(k)}, n, false, false, 0}, 1);
-  store_weight_parts(s.graph(), target(kTarget), 2);
+  store_weight_parts(s.graph(), target(kTarget), 2, s.decisions);
   WeightStore store;
-  const Plan plan = make_plan(s.graph(), target(kTarget), store, {}, 2);
+  const Plan plan = make_plan(s.graph(), target(kTarget), s.decisions, store, {}, 2);
   ASSERT_EQ(stored_type(plan), "const std::uint16_t*");
   const Tensor& w = *s.graph().nodes.back()->inputs[1]->data;
   const auto part = [&](int64_t i, int64_t j, int64_t number) {
@@ -216,12 +221,12 @@ TEST(Amx, NeverExact) {
   for (const bool exact : {false, true})
     for (const bool tiles : {false, true}) {
       Sheet s;
-      add(s, kCases[3], 1)->attributes.erase("amx");
+      add(s, kCases[3], 1)->freedom.tile_matrices = false;
       PassOptions options;
       options.exact = exact;
       options.tile_matrices = tiles;
       EXPECT_EQ(allow_amx(s.graph(), options), tiles && !exact);
-      EXPECT_EQ(s.graph().nodes.back()->attributes.has("amx"), tiles && !exact);
+      EXPECT_EQ(s.graph().nodes.back()->freedom.tile_matrices, tiles && !exact);
     }
 }
 

@@ -8,6 +8,7 @@ namespace sinter {
 struct Chain {
   std::unique_ptr<Graph> g = std::make_unique<Graph>();
   unsigned seed = 1;
+  Decisions decisions;  // before the nodes are planned
 
   Value* input(Shape shape) {
     Value* v = g->add_value("x", {DType::kF32, std::move(shape)});
@@ -48,7 +49,7 @@ struct Chain {
   // A convolution by Winograd's filtering wherever it is possible.
   Value* winograd(Value* x, int64_t out, int64_t kernel, int64_t pad) {
     Value* y = conv(x, out, kernel, 1, pad);
-    for (const char* of : {"winograd", "winograd_tile"}) g->nodes.back()->attributes.set(of, 7 - kernel);
+    g->nodes.back()->freedom.winograd = decisions.change(*g->nodes.back()).winograd.tile = 7 - kernel;
     return y;
   }
   void into(GeneratedBatch& batch, const std::string& name, Value* result) {
@@ -62,7 +63,7 @@ struct Chain {
       random_fill(t, random);
       d.inputs.push_back(std::move(t));
     }
-    batch.add(name, std::move(g), {d});
+    batch.add(name, std::move(g), {d}, {}, std::move(decisions));
   }
 };
 

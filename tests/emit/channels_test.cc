@@ -34,7 +34,8 @@ struct Net : Chain {
   }
   Value* on_tiles(Value* x, int64_t out, int64_t kernel, int64_t stride) {
     Value* y = conv(x, out, kernel, stride, kernel / 2);
-    g->nodes.back()->attributes.set("amx", int64_t{2});
+    Node& n = *g->nodes.back();
+    n.freedom.tile_matrices = decisions.change(n).tile_matrices.tuned = true;
     return y;
   }
 };
@@ -134,11 +135,11 @@ TEST(Channels, LieWhereTheyAreReadAndWritten) {
     for (const Case& c : kCases) {
       Net n;
       n.g->outputs.push_back(c.build(n));
-      separate_outputs(*n.g);
-      place_concats(*n.g, target(name));
+      separate_outputs(*n.g, n.decisions);
+      place_concats(*n.g, target(name), n.decisions);
       WeightStore store;
       int moved = 0;
-      for (const Layer& l : make_plan(*n.g, target(name), store).layers)
+      for (const Layer& l : make_plan(*n.g, target(name), n.decisions, store).layers)
         moved += l.kernel.rfind("copy", 0) == 0;
       EXPECT_EQ(moved, c.moved) << name << ", " << c.name;
     }
@@ -149,11 +150,11 @@ TEST(Channels, AreReadByWhateverKernelRuns) {
   Net n;
   n.g->outputs.push_back(halves(n));
   const Target& t = target("cortex-a72");
-  place_concats(*n.g, t);
-  for (const auto& node : n.g->nodes) node->attributes.erase("winograd");
-  place_concats(*n.g, t);
+  place_concats(*n.g, t, n.decisions);
+  for (const auto& node : n.g->nodes) node->freedom.winograd = 0;
+  place_concats(*n.g, t, n.decisions);
   WeightStore store;
-  for (const Layer& l : make_plan(*n.g, t, store).layers) EXPECT_EQ(l.kernel, "conv_direct");
+  for (const Layer& l : make_plan(*n.g, t, n.decisions, store).layers) EXPECT_EQ(l.kernel, "conv_direct");
 }
 
 void run(const char* name, BuildOptions options = {}) {

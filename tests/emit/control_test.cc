@@ -372,10 +372,10 @@ std::vector<std::string> shared(const char* name, int threads) {
     if (std::string_view(n.name) != name) continue;
     const Model m = import(n);
     run_passes(*m.graph, {});
-    separate_outputs(*m.graph);
+    separate_outputs(*m.graph, {});
     WeightStore store;
     std::vector<std::string> found;
-    for (const Layer& l : make_plan(*m.graph, target("avx512"), store, {}, threads).layers) {
+    for (const Layer& l : make_plan(*m.graph, target("avx512"), {}, store, {}, threads).layers) {
       if (l.kernel != "control") continue;
       const bool pool = std::any_of(l.parameters.begin(), l.parameters.end(),
                                     [](const Parameter& p) { return p.kind == Parameter::Kind::kPool; });

@@ -102,7 +102,8 @@ void add_columns(GeneratedBatch& batch, const Target& t) {
   for (const Case& c : cases) {
     const Node* node = add_conv(s, i % 3 == 0 ? n : Dim(1), c, i % 2 == 0, i);
     if (c.out == 1 && t.lanes > 1) {  // of others it depends on the lanes
-      EXPECT_EQ(std::string(find_kernel(*node, t)->name), "conv_columns") << t.name << ", case " << i;
+      EXPECT_EQ(std::string(find_kernel(*node, {t, s.decisions})->name), "conv_columns")
+          << t.name << ", case " << i;
     }
     if (i % 3 != 1) add_epilogue(s);
     ++i;
@@ -185,8 +186,8 @@ void add_winograd(GeneratedBatch& batch, const Target& t, int64_t most) {
   unsigned i = 0;
   for (const Case& c : cases) {
     Node* node = add_conv(s, i % 2 == 0 ? n : Dim(1), c, i % 3 != 1, i);
-    node->attributes.set("winograd", most);
-    const Kernel* k = find_kernel(*node, t);
+    node->freedom.winograd = most;
+    const Kernel* k = find_kernel(*node, {t, s.decisions});
     ASSERT_TRUE(k);
     EXPECT_EQ(std::string(k->name), "conv_winograd") << t.name << ", tiles of " << most << ", case " << i;
     if (i % 2 == 0) add_epilogue(s);
@@ -203,7 +204,7 @@ void into_winograd(Sheet& s, GeneratedBatch& batch, const char* name, int64_t po
          {1e-4, positions == 8 ? 3e-5 : 1e-5});
 }
 
-// Kernels of 4x4 to 6x6, with every tile that they have: the attribute `winograd` lets the model choose.
+// Kernels of 4x4 to 6x6, with every tile that they have: the freedom `winograd` lets the model choose.
 void add_winograd_sizes(GeneratedBatch& batch, const Target& t, int64_t positions) {
   Sheet s;
   const Dim n = s.symbol("N", 1, 3), h = s.symbol("H", 7, 40);
@@ -218,8 +219,8 @@ void add_winograd_sizes(GeneratedBatch& batch, const Target& t, int64_t position
     const int64_t most = positions - c.kernel[0] + 1;
     if (most < 2) continue;
     Node* node = add_conv(s, i % 2 == 0 ? n : Dim(1), c, i % 3 != 1, i);
-    node->attributes.set("winograd", most);
-    const Kernel* k = find_kernel(*node, t);
+    node->freedom.winograd = most;
+    const Kernel* k = find_kernel(*node, {t, s.decisions});
     ASSERT_TRUE(k);
     // Six positions round little enough for all of these layers; with six taps there are eight at least, and
     // the weights decide.
@@ -242,10 +243,11 @@ void add_winograd_cases(Sheet& s, const Dim& n, const Case (&cases)[Count], cons
     Node* node = add_conv(s, i % 2 == 0 ? n : Dim(1), c, i % 3 != 1, i);
     const int64_t most = most_winograd_outputs(*node, positions);
     if (most >= 2) {
-      node->attributes.set("winograd", most);
-      node->attributes.set("winograd_tile", most);
+      node->freedom.winograd = most;
+      s.decide(node).winograd.tile = most;
       if (positions < 8) {  // of more, the weights decide
-        EXPECT_EQ(std::string(find_kernel(*node, t)->name), "conv_winograd") << t.name << ", case " << i;
+        EXPECT_EQ(std::string(find_kernel(*node, {t, s.decisions})->name), "conv_winograd")
+            << t.name << ", case " << i;
       }
     }
     if (i % 2 == 0) add_epilogue(s);
@@ -303,13 +305,14 @@ void add_winograd_positions(GeneratedBatch& batch, const Target& t) {
     Node* node = add_conv(s, i == 0 ? n : Dim(1), cases[i], i != 1, i);
     const int64_t most = most_winograd_outputs(*node, 6);
     // Elsewhere the direct kernel's, or of smaller tiles in groups.
-    for (const char* of : {"winograd", "winograd_tile"}) node->attributes.set(of, most);
+    node->freedom.winograd = s.decide(node).winograd.tile = most;
     if (i != 2) add_epilogue(s);
   }
   const auto planned = s.graph().clone();
-  separate_outputs(*planned);
+  const Decisions decisions = carried(s.decisions, s.graph(), *planned);
+  separate_outputs(*planned, decisions);
   WeightStore store;
-  for (const Layer& l : make_plan(*planned, t, store).layers)
+  for (const Layer& l : make_plan(*planned, t, decisions, store).layers)
     EXPECT_NE(l.summary.find(" positions of "), std::string::npos) << t.name << ": " << l.summary;
   s.into(batch, "winograd_positions", {{{"N", 1}}, {{"N", 2}}}, {1e-4, 2e-5});
 }
@@ -326,9 +329,9 @@ void add_winograd_few_tiles(GeneratedBatch& batch, const Target& t) {
                         {{8, 6}, 256, 250, 1, {3, 3}, pads({1, 1, 1, 1})}};
   for (unsigned i = 0; i < std::size(cases); ++i) {
     Node* node = add_conv(s, i == 0 ? n : Dim(1), cases[i], i != 1, i);
-    for (const char* of : {"winograd", "winograd_tile"}) node->attributes.set(of, int64_t{4});
+    node->freedom.winograd = s.decide(node).winograd.tile = 4;
     if (i != 2) add_epilogue(s);
-    const auto choice = choose_winograd(*node, t);
+    const auto choice = choose_winograd(*node, {t, s.decisions});
     EXPECT_EQ(choice && choice->when_used, std::string_view(t.isa) == "avx512") << t.name << ", case " << i;
   }
   s.into(batch, "winograd_few_tiles", {{{"N", 1}}, {{"N", 2}}}, {1e-4, 2e-5});
@@ -415,8 +418,8 @@ TEST(Winograd, MoreErrorOnlyWhereFaster) {
   Sheet s;
   const auto choose = [&](int64_t size, int64_t in, int64_t most) {
     Node* n = add_conv(s, Dim(1), {{size, size}, in, 64, 1, {3, 3}, pads({1, 1, 1, 1})}, false, 3);
-    n->attributes.set("winograd", most);
-    return choose_winograd(*n, target("avx512"));
+    n->freedom.winograd = most;
+    return choose_winograd(*n, {target("avx512"), s.decisions});
   };
   const auto eight = choose(96, 64, 6), six = choose(96, 64, 4);
   ASSERT_TRUE(eight && six);
@@ -434,8 +437,9 @@ TEST(Winograd, MoreErrorOnlyWhereFaster) {
 TEST(Winograd, OnlyWhereAllowed) {
   Sheet s;
   const Case plain{{28, 28}, 64, 64, 1, {3, 3}, pads({1, 1, 1, 1})};
-  EXPECT_EQ(std::string(find_kernel(*add_conv(s, Dim(1), plain, true, 1), target("avx512"))->name),
-            "conv_direct");
+  EXPECT_EQ(
+      std::string(find_kernel(*add_conv(s, Dim(1), plain, true, 1), {target("avx512"), s.decisions})->name),
+      "conv_direct");
   Case strided = plain, dilated = plain, wide = plain;
   strided.attributes = pads({1, 1, 1, 1}, {3, 3});
   dilated.attributes = pads({2, 2, 2, 2}, {1, 1}, {2, 2});
@@ -445,8 +449,8 @@ TEST(Winograd, OnlyWhereAllowed) {
   odd.attributes = pads({2, 2, 2, 2}, {2, 2});
   for (const Case& c : {strided, dilated, wide, odd}) {
     Node* n = add_conv(s, Dim(1), c, true, 1);
-    n->attributes.set("winograd", int64_t{6});
-    EXPECT_EQ(std::string(find_kernel(*n, target("avx512"))->name), "conv_direct");
+    n->freedom.winograd = 6;
+    EXPECT_EQ(std::string(find_kernel(*n, {target("avx512"), s.decisions})->name), "conv_direct");
   }
 }
 

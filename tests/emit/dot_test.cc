@@ -189,7 +189,7 @@ void run(const char* name, const BuildOptions& options = {}) {
   for (const Case& c : kCases) {
     Sheet s;
     const Node* n = add(s, c, i);
-    const std::string kernel = find_kernel(*n, t)->name;
+    const std::string kernel = find_kernel(*n, {t, {}})->name;
     EXPECT_TRUE(kernel == "conv_dot" || kernel == "conv_dot_depthwise" || kernel == "matmul_dot" ||
                 kernel == "pool_bytes")
         << kernel << " for case " << i;
@@ -228,7 +228,7 @@ TEST(Dot, PlainLoops) {
       const Node* row =
           s.add("MatMul", {values(kU8, {Dim(4)}, any_byte), constant(weights_of({4, 5}, 7))}, a);
       for (const Node* n : {conv, stacked, row}) {
-        const std::string kernel = find_kernel(*n, t)->name;
+        const std::string kernel = find_kernel(*n, {t, {}})->name;
         EXPECT_EQ(kernel.find("dot"), std::string::npos) << kernel;
       }
     }

@@ -269,10 +269,10 @@ std::string difference(const Tensor& got, const Tensor& want, Tolerance toleranc
 }
 
 void GeneratedBatch::add(const std::string& name, std::unique_ptr<Graph> graph,
-                         std::vector<DataSet> data_sets, Tolerance tolerance) {
+                         std::vector<DataSet> data_sets, Tolerance tolerance, Decisions decisions) {
   for (DataSet& d : data_sets)
     if (d.expected.empty() && d.status == 0) d.expected = evaluate(*graph, d.inputs);
-  models_.push_back({name, std::move(graph), std::move(data_sets), tolerance});
+  models_.push_back({name, std::move(graph), std::move(data_sets), tolerance, std::move(decisions)});
 }
 
 namespace {
@@ -449,6 +449,12 @@ struct UnitCompiler {
 
 }  // namespace
 
+Decisions carried(const Decisions& decisions, const Graph& from, const Graph& to) {
+  Decisions d;
+  for (size_t i = 0; i < from.nodes.size(); ++i) d.change(*to.nodes[i]) = decisions.of(*from.nodes[i]);
+  return d;
+}
+
 std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions& o) {
   std::vector<Result> results;
   for (const Model& m : models_) results.push_back({m.name, "", "", o.run ? cannot_run(target, o) : ""});
@@ -464,14 +470,16 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
     graphs.push_back(models_[i].graph->clone());
     if (units.back().size() >= o.together) units.emplace_back(), taken.clear();
     try {
-      separate_outputs(*graphs[i]);
-      read_parts(*graphs[i], target);
-      place_concats(*graphs[i], target);
-      read_planes(*graphs[i], target);
-      make_strips(*graphs[i], target, o.cache);
-      share_strips(*graphs[i], target, o.threads, o.cache);
+      Graph& g = *graphs[i];
+      Decisions decisions = carried(models_[i].decisions, *models_[i].graph, g);
+      separate_outputs(g, decisions);
+      read_pieces(g, target, decisions);
+      place_concats(g, target, decisions);
+      read_planes(g, target, decisions);
+      make_strips(g, target, decisions, o.cache);
+      share_strips(g, target, decisions, o.threads, o.cache);
       WeightStore store;
-      const Plan plan = make_plan(*graphs[i], target, store, taken, o.threads);
+      const Plan plan = make_plan(g, target, decisions, store, taken, o.threads);
       take_functions(plan, taken);
       BundleOptions b;
       b.name = id;

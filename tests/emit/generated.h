@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "plan/decision.h"
 #include "targets/target.h"
 
 namespace sinter {
@@ -56,8 +57,9 @@ struct Result {
 class GeneratedBatch {
  public:
   // `graph` is typed and may have been through any passes; a DataSet that is only inputs converts.
+  // `decisions` of its nodes hold before any is made.
   void add(const std::string& name, std::unique_ptr<Graph> graph, std::vector<DataSet> data_sets,
-           Tolerance tolerance = {});
+           Tolerance tolerance = {}, Decisions decisions = {});
   // The bundles are made anew for each call, so one batch serves several targets.
   std::vector<Result> run(const Target& target, const BuildOptions& options = {});
   size_t size() const { return models_.size(); }
@@ -68,9 +70,13 @@ class GeneratedBatch {
     std::unique_ptr<Graph> graph;
     std::vector<DataSet> data;
     Tolerance tolerance;
+    Decisions decisions;
   };
   std::vector<Model> models_;
 };
+
+// The decisions of a graph's nodes as those of its clone's.
+Decisions carried(const Decisions& decisions, const Graph& from, const Graph& to);
 
 // Every result is good; skips the running test, saying why, where nothing could be run.
 void expect_good(const std::vector<Result>& results, const std::string& what = "");

@@ -217,7 +217,7 @@ TEST(Scatter, InPlaceWhereTheDataEnd) {
   g->outputs = {y};
   infer(*g);
   WeightStore store;
-  const Plan plan = make_plan(*g, target("avx512"), store);
+  const Plan plan = make_plan(*g, target("avx512"), {}, store);
   EXPECT_EQ(plan.arena_bytes, 256);
   Tensor xs = random_constant(DType::kF32, {64}), us = random_constant(DType::kF32, {5});
   batch.add("in_place", std::move(g), {{{xs, Tensor::of(Ints{3, -1, 3, 0, 63}), us}, {}, 0}});
@@ -367,7 +367,7 @@ TEST(Fill, ElementsOfChains) {
   Value* narrow = node("Cast", {both}, {{"to", int64_t{6}}});
   g->outputs = {both, narrow};
   WeightStore store;
-  const Plan plan = make_plan(*g, target("avx512"), store);
+  const Plan plan = make_plan(*g, target("avx512"), {}, store);
   for (const Layer& l : plan.layers) EXPECT_EQ(l.kernel, "elements");
   GeneratedBatch batch;
   batch.add("chain", std::move(g),

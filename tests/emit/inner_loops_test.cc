@@ -92,35 +92,35 @@ Node* add_conv(Sheet& s, int64_t size, int64_t in, int64_t out, int64_t kernel, 
 }
 
 // Layers of every kernel that is made of register tiles.
-std::unique_ptr<Graph> layers() {
+Sheet layers() {
   Sheet s;
   add_conv(s, 28, 64, 128, 1, 1);
   add_conv(s, 28, 64, 96, 3, 2);
-  add_conv(s, 28, 64, 64, 3, 1)->attributes.set("winograd", int64_t{4});
+  add_conv(s, 28, 64, 64, 3, 1)->freedom.winograd = 4;
   const Arg weights = constant(random_constant(DType::kF32, {256, 384}));
   s.add("MatMul", {floats({Dim(128), Dim(256)}), weights});
-  s.add("MatMul", {floats({Dim(64), Dim(256)}), weights})->attributes.set("strassen", int64_t{1});
+  s.add("MatMul", {floats({Dim(64), Dim(256)}), weights})->freedom.strassen = true;
   // Beside an epilogue that needs many registers, too.
   s.add("MatMul", {floats({Dim(49), Dim(512)}), constant(random_constant(DType::kF32, {512, 2048}))})
-      ->attributes.set("strassen", int64_t{1});
+      ->freedom.strassen = true;
   const auto input = [](int i) { return Expr::input(i, DType::kF32); };
   s.epilogue(
       Expr::call("relu", {Expr::call("add", {Expr::call("add", {Expr::accumulator(DType::kF32), input(0)}),
                                              input(1)})}),
       {floats({Dim(2048)}), floats({Dim(49), Dim(2048)})});
-  return s.graph().clone();
+  return s;
 }
 
 // Winograd of four tiles. With AVX-512 its weights are transformed beside their products.
-std::unique_ptr<Graph> few_tiles() {
+Sheet few_tiles() {
   Sheet s;
   Node* conv = add_conv(s, 7, 256, 256, 3, 1);
-  for (const char* of : {"winograd", "winograd_tile"}) conv->attributes.set(of, int64_t{4});
-  return s.graph().clone();
+  conv->freedom.winograd = s.decide(conv).winograd.tile = 4;
+  return s;
 }
 
 // Layers whose loops do other things too: softmax between products, few taps written out.
-std::unique_ptr<Graph> mixed_layers() {
+Sheet mixed_layers() {
   Sheet s;
   const Arg heads = floats({Dim(1), Dim(2), Dim(128), Dim(64)});
   s.add("Attention", {heads, heads, heads});
@@ -129,15 +129,15 @@ std::unique_ptr<Graph> mixed_layers() {
         "Conv",
         {floats({Dim(1), Dim(56), Dim(56), Dim(3)}), constant(random_constant(DType::kF32, {64, 3, 7, 7}))},
         {{"channels_last", int64_t{1}}, {"pads", Ints{3, 3, 3, 3}}, {"strides", Ints{2, 2}}});
-    conv->attributes.set("planar", int64_t{1});
-    conv->attributes.set("winograd", winograd);
+    s.decide(conv).reads_nchw = true;
+    conv->freedom.winograd = winograd;
   }
-  return s.graph().clone();
+  return s;
 }
 
 // Depthwise, few channels, groups, transposed ones, one row, operands that are no constants, recurrent
 // layers.
-std::unique_ptr<Graph> further_layers() {
+Sheet further_layers() {
   Sheet s;
   add_conv(s, 28, 96, 96, 3, 1, 96);
   add_conv(s, 28, 96, 96, 3, 2, 96);
@@ -155,11 +155,11 @@ std::unique_ptr<Graph> further_layers() {
     s.add(op,
           {floats({Dim(20), Dim(1), Dim(64)}), constant(random_constant(DType::kF32, {1, gates * 128, 64})),
            constant(random_constant(DType::kF32, {1, gates * 128, 128}))});
-  return s.graph().clone();
+  return s;
 }
 
 // Products of bytes. (Of a depthwise layer the innermost loop is that over channels, most of it no products.)
-std::unique_ptr<Graph> layers_of_bytes() {
+Sheet layers_of_bytes() {
   Sheet s;
   const auto conv = [&](int64_t in, int64_t out, int64_t kernel) {
     Tensor w = random_constant(DType::kI8, {out, in, kernel, kernel});
@@ -178,7 +178,7 @@ std::unique_ptr<Graph> layers_of_bytes() {
   s.add("MatMul",
         {values(DType::kI8, {Dim(64), Dim(256)}), constant(random_constant(DType::kI8, {256, 384}))},
         {{"integer", int64_t{1}}});
-  return s.graph().clone();
+  return s;
 }
 
 // A target and how dense the loops of each kind of layers are at least: what g++ 12 makes (docs/targets.md)
@@ -209,11 +209,12 @@ const Row kRows[] = {
     {"sapphirerapids", 12, 0.5, 0.46, 0.3, 0.52, 0.45},
 };
 
-std::vector<Loop> loops_of(Graph& g, const Row& row) {
+std::vector<Loop> loops_of(Sheet& s, const Row& row) {
+  Graph& g = s.graph();
   const Target& t = target(row.target);
-  separate_outputs(g);
+  separate_outputs(g, s.decisions);
   WeightStore store;
-  const Plan plan = make_plan(g, t, store);
+  const Plan plan = make_plan(g, t, s.decisions, store);
   BundleOptions o;
   o.name = "net";
   o.model_file = o.command = "test.onnx";
@@ -229,9 +230,9 @@ std::vector<Loop> loops_of(Graph& g, const Row& row) {
   return loops;
 }
 
-void check(const Row& row, const char* kind, std::unique_ptr<Graph> g, double density) {
-  const std::vector<Loop> loops = loops_of(*g, row);
-  EXPECT_GE(loops.size(), g->nodes.size() / 2) << kind << ": one for each kernel at least";
+void check(const Row& row, const char* kind, Sheet s, double density) {
+  const std::vector<Loop> loops = loops_of(s, row);
+  EXPECT_GE(loops.size(), s.graph().nodes.size() / 2) << kind << ": one for each kernel at least";
   double least = 1, most = 0;
   for (const Loop& l : loops) {
     EXPECT_LE(static_cast<double>(l.stack), row.stack * static_cast<double>(l.instructions))

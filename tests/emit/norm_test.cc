@@ -114,7 +114,7 @@ void add_blocks(GeneratedBatch& batch, const Target& t) {
   Value* tanh = s.add("Tanh", {floats({1, 70, 60, 16})})->outputs[0];
   s.graph().outputs.pop_back();
   nodes.push_back(s.add("InstanceNormalization", {made(tanh), floats({16}), floats({16})}, last));
-  for (const Node* node : nodes) EXPECT_STREQ(find_kernel(*node, t)->name, "norm_blocks") << node->name;
+  for (const Node* node : nodes) EXPECT_STREQ(find_kernel(*node, {t, {}})->name, "norm_blocks") << node->name;
   s.into(batch, "blocks", {{{"N", 1}, {"H", 1}}, {{"N", 2}, {"H", 101}}}, {1e-3, 3e-5});
 }
 

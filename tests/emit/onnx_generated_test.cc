@@ -103,9 +103,9 @@ class OnnxGenerated : public testing::TestWithParam<std::pair<Batch, Way>> {
       if (way == Way::kPlain) hooks.stop_after = "lower_ops";
       run_passes(*graph, {}, hooks);
       const auto planned = graph->clone();
-      separate_outputs(*planned);
+      separate_outputs(*planned, {});
       WeightStore store;
-      make_plan(*planned, target(way), store);
+      make_plan(*planned, target(way), {}, store);
     });
     return graph;
   }

@@ -15,6 +15,7 @@ constexpr int64_t kRows = 132, kWidth = 256;
 struct Net {
   std::unique_ptr<Graph> g = std::make_unique<Graph>();
   unsigned seed = 1;
+  Decisions decisions;
 
   Value* input(int64_t rows = kRows, int64_t columns = kWidth) {
     g->inputs.push_back(g->add_value("x", {DType::kF32, {Dim(rows), Dim(columns)}}));
@@ -27,7 +28,7 @@ struct Net {
     Node* n =
         g->add_node(find_op("", op), op + std::to_string(seed++), std::move(in), {g->add_value("y", {})});
     for (const auto& [key, value] : attributes) n->attributes.set(key, value);
-    n->attributes.set("amx", int64_t{2});
+    n->freedom.tile_matrices = decisions.change(*n).tile_matrices.tuned = true;
     infer(*g, *n);
     return n->outputs[0];
   }
@@ -112,8 +113,8 @@ Plan planned(const Case& c, const Target& t, int threads, WeightStore& store, st
   Net n;
   n.g->outputs.push_back(c.build(n));
   graph = std::move(n.g);
-  separate_outputs(*graph);
-  return make_plan(*graph, t, store, {}, threads, regions);
+  separate_outputs(*graph, n.decisions);
+  return make_plan(*graph, t, n.decisions, store, {}, threads, regions);
 }
 
 TEST(ParallelRegions, OfLayersThatTakeTheSameRows) {
@@ -173,7 +174,7 @@ void run(const char* name, BuildOptions options) {
       d.inputs.push_back(std::move(t));
     }
     allow_flush(*n.g, {});
-    batch.add(c.name, std::move(n.g), {std::move(d)}, {1e-3, 1e-4});
+    batch.add(c.name, std::move(n.g), {std::move(d)}, {1e-3, 1e-4}, std::move(n.decisions));
   }
   expect_good(batch.run(target(name), options), name);
 }

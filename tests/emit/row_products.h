@@ -15,8 +15,9 @@ struct RowProductCase {
   int64_t bytes;  // of scratch that the kernel may take; 0: as many as the target likes
 };
 
-// The case as a node with weights that are all of `type`; `bytes` names the attribute that limits scratch.
-inline Node* add_row_product(Sheet& s, const RowProductCase& c, unsigned seed, const char* bytes,
+// The case as a node with weights that are all of `type`; `limit` is the part of its Decision that limits the
+// scratch.
+inline Node* add_row_product(Sheet& s, const RowProductCase& c, unsigned seed, Limit& (*limit)(Decision&),
                              DType type = DType::kF32) {
   const int64_t k = c.x.back().value();
   const bool conv = std::string_view(c.op) == "Conv";
@@ -29,7 +30,7 @@ inline Node* add_row_product(Sheet& s, const RowProductCase& c, unsigned seed, c
   if (std::string_view(c.op) == "Gemm")
     a = {{"transB", int64_t{c.transposed}}, {"alpha", 0.5f}, {"beta", -1.5f}};
   Node* n = s.add(c.op, args, a);
-  if (c.bytes > 0) n->attributes.set(bytes, c.bytes);
+  if (c.bytes > 0) limit(s.decide(n)).bytes = c.bytes;
   return n;
 }
 

@@ -16,6 +16,7 @@
 #include "emit/generated.h"
 #include "ops/op.h"
 #include "passes/pass.h"
+#include "plan/decision.h"
 
 namespace sinter {
 
@@ -134,11 +135,15 @@ class Sheet {
       for (DataSet& d : sets) d.expected = evaluate(*graph_, d.inputs);
       run_passes(*graph_, {});
     }
-    batch.add(name, std::move(graph_), std::move(sets), tolerance);
+    batch.add(name, std::move(graph_), std::move(sets), tolerance, std::move(decisions));
+    decisions = {};
     graph_ = std::make_unique<Graph>();
     fills_.clear();
   }
   Graph& graph() { return *graph_; }
+  // What is decided of the nodes before they are planned; the default where a test says nothing.
+  Decision& decide(const Node* n) { return decisions.change(*n); }
+  Decisions decisions;
 
  private:
   std::unique_ptr<Graph> graph_;

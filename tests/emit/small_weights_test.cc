@@ -21,6 +21,7 @@ struct Conv {
   int64_t in;
   Ints weight;
   AttributeList attributes;
+  int64_t winograd = 0;  // the freedom
 };
 
 // Tails of one lane and more, panels of several vectors, groups, one pixel, edges, phases, planes' 3
@@ -35,7 +36,7 @@ void add_convs(Sheet& s, DType type) {
       {"Conv", {10, 13}, 8, {12, 8, 3, 3}, {{"pads", Ints{2, 2, 2, 2}}, {"dilations", twice}}},
       {"Conv", {1, 1}, 40, {83, 40, 3, 3}, {{"pads", same}}},
       {"Conv", {9, 8}, 9, {15, 3, 3, 3}, {{"pads", same}, {"group", int64_t{3}}}},
-      {"Conv", {20, 20}, 33, {19, 33, 3, 3}, {{"pads", same}, {"winograd", int64_t{4}}}},
+      {"Conv", {20, 20}, 33, {19, 33, 3, 3}, {{"pads", same}}, 4},
       {"Conv", {20, 20}, 16, {32, 16, 3, 3}, {{"pads", same}}},
       {"Conv", {24, 20}, 32, {3, 32, 3, 5}, {{"pads", same}}},  // by columns
       {"ConvTranspose", {5, 6}, 6, {6, 5, 3, 3}, {}},
@@ -49,7 +50,7 @@ void add_convs(Sheet& s, DType type) {
     x.push_back(Dim(c.in));
     AttributeList a = c.attributes;
     a.push_back({"channels_last", int64_t{1}});
-    s.add(c.op, {floats(x), weights(type, c.weight, ++seed)}, a);
+    s.add(c.op, {floats(x), weights(type, c.weight, ++seed)}, a)->freedom.winograd = c.winograd;
   }
 }
 
@@ -69,7 +70,7 @@ GeneratedBatch batch_of() {
     Sheet convs, products;
     add_convs(convs, type);
     add_products(products, type);
-    for (Sheet* s : {&convs, &products}) store_small_weights(s->graph());
+    for (Sheet* s : {&convs, &products}) store_small_weights(s->graph(), s->decisions);
     const std::string name = type == DType::kF32 ? "float" : type == DType::kF16 ? "half" : "bfloat";
     convs.into(batch, "convs_" + name, {{{"N", 1}}, {{"N", 3}}});
     products.into(batch, "products_" + name, {{{"M", 1}}, {{"M", 13}}, {{"M", 30}}});
@@ -91,9 +92,9 @@ TEST(SmallWeights, Sanitizers) { run("host", {.sanitize = true}); }
 TEST(SmallWeights, Clang) { run("host", {.clang = true}); }
 TEST(SmallWeights, Threads) { run("host", {.threads = 3}); }
 
-int64_t packed_bytes(Graph& g, const char* name) {
+int64_t packed_bytes(Sheet& s, const char* name) {
   WeightStore store;
-  make_plan(g, target(name), store);
+  make_plan(s.graph(), target(name), s.decisions, store);
   return static_cast<int64_t>(store.bytes().size());
 }
 
@@ -102,10 +103,10 @@ TEST(SmallWeights, TakeWhatTheModelDoes) {
     for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
       Sheet s;
       s.add("MatMul", {floats({40, 300}), weights(type, {300, 33}, 5)});
-      const int64_t own = 300 * 33 * (type == DType::kF32 ? 4 : 2), usual = packed_bytes(s.graph(), name);
+      const int64_t own = 300 * 33 * (type == DType::kF32 ? 4 : 2), usual = packed_bytes(s, name);
       EXPECT_GE(usual, 300 * 33 * 4) << name;
-      store_small_weights(s.graph());
-      const int64_t small = packed_bytes(s.graph(), name);
+      store_small_weights(s.graph(), s.decisions);
+      const int64_t small = packed_bytes(s, name);
       EXPECT_GE(small, own) << name;
       EXPECT_LE(small, own + 128) << name;
     }
@@ -118,8 +119,8 @@ TEST(SmallWeights, OnlyExactValuesAreNarrowed) {
     w.set_real(77, odd);
     Sheet s;
     s.add("MatMul", {floats({40, 64}), constant(w)});
-    store_small_weights(s.graph());
-    EXPECT_GE(packed_bytes(s.graph(), "avx512"), 64 * 16 * 4) << odd;
+    store_small_weights(s.graph(), s.decisions);
+    EXPECT_GE(packed_bytes(s, "avx512"), 64 * 16 * 4) << odd;
   }
 }
 
@@ -127,12 +128,12 @@ TEST(SmallWeights, OnlyExactValuesAreNarrowed) {
 TEST(SmallWeights, KeepTheArenasBudget) {
   Sheet s;
   s.add("MatMul", {floats({2, 8192}), weights(DType::kF16, {8192, 64}, 5)});
-  store_small_weights(s.graph());
+  store_small_weights(s.graph(), s.decisions);
   Plan plan;
   do {
     WeightStore store;
-    plan = make_plan(s.graph(), target("avx512"), store);
-  } while (drop_half_weights(s.graph(), plan));
+    plan = make_plan(s.graph(), target("avx512"), s.decisions, store);
+  } while (drop_half_weights(s.graph(), plan, s.decisions));
   EXPECT_LE(plan.arena_bytes, arena_limit(plan));
 }
 

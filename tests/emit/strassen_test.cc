@@ -39,9 +39,15 @@ const RowProductCase kTwice[] = {
     {"Conv", {Dim(2), Dim(7), Dim(7), Dim(320)}, 640, false, false, 60000},
 };
 
+// As if it had been measured that this many levels are faster.
+void tune(Sheet& s, Node* n, int levels) {
+  n->freedom.strassen = true;
+  s.decide(n).strassen.tuned = true;
+  s.decide(n).strassen.levels = levels;
+}
 Node* add(Sheet& s, const RowProductCase& c, unsigned seed) {
-  Node* n = add_row_product(s, c, seed, "strassen_bytes");
-  n->attributes.set("strassen", kTunedStrassen);
+  Node* n = add_row_product(s, c, seed, [](Decision& d) -> Limit& { return d.strassen; });
+  tune(s, n, 1);
   return n;
 }
 
@@ -53,9 +59,9 @@ void run_cases(const RowProductCase (&cases)[N], int levels, const char* name, c
   unsigned i = 0;
   for (const RowProductCase& c : cases) {
     Node* n = add(s, c, i);
-    if (levels == 2) n->attributes.set("strassen", kTunedStrassenTwice);
-    const Kernel* k = find_kernel(*n, t);
-    const auto choice = choose_strassen(*n, t);
+    tune(s, n, levels);
+    const Kernel* k = find_kernel(*n, {t, s.decisions});
+    const auto choice = choose_strassen(*n, {t, s.decisions});
     ASSERT_TRUE(choice);
     EXPECT_EQ(choice->levels, levels) << name << ", case " << i;
     if (levels == 2 && c.bytes > 0) {
@@ -94,10 +100,11 @@ TEST(Strassen, AsManyPiecesForEachThread) {
       c.bytes = bytes;
       Sheet s;
       Node* n = add(s, c, 1);
-      n->attributes.set("strassen", kTunedStrassenTwice);
+      tune(s, n, 2);
       WeightStore store;
-      LayerWriter w(*n, target("avx512"), store, "f", threads);
-      find_kernel(*n, target("avx512"))->emit(w);
+      const Context context{target("avx512"), s.decisions};
+      LayerWriter w(*n, context, store, "f", threads);
+      find_kernel(*n, context)->emit(w);
       const std::string body = w.finish("gemm_strassen").body;
       std::smatch m;
       ASSERT_TRUE(std::regex_search(body, m, std::regex("run_parts\\(pool, \\d+, (\\d+),"))) << body;
@@ -121,11 +128,11 @@ TEST(Strassen, ErrorIsSmall) {
 
 TEST(Strassen, TwoLevelsOnlyWhereFaster) {
   Sheet s;
-  const auto levels = [&](const RowProductCase& c, const char* name, int64_t most) {
+  const auto levels = [&](const RowProductCase& c, const char* name, int most) {
     Node* n = add(s, c, 1);
-    n->attributes.set("strassen", int64_t{1});
-    n->attributes.set("strassen_levels", most);
-    const auto choice = choose_strassen(*n, target(name));
+    s.decide(n).strassen.tuned = false;
+    s.decide(n).strassen.levels = most;
+    const auto choice = choose_strassen(*n, {target(name), s.decisions});
     return choice ? choice->levels : 0;
   };
   RowProductCase large = kTwice[2], odd = kTwice[2];
@@ -142,22 +149,23 @@ TEST(Strassen, OnlyWhereAllowedAndFaster) {
   Sheet s;
   const RowProductCase plain = kCases[0];
   const auto kernel_of = [&](Node* n, const char* name) {
-    return std::string(find_kernel(*n, target(name))->name);
+    return std::string(find_kernel(*n, {target(name), s.decisions})->name);
   };
-  const auto marked = [&](const RowProductCase& c, int64_t mark) {
+  const auto marked = [&](const RowProductCase& c, bool allowed) {
     Node* n = add(s, c, 1);
-    n->attributes.set("strassen", mark);
+    n->freedom.strassen = allowed;
+    s.decide(n).strassen = {};
     return n;
   };
-  EXPECT_EQ(kernel_of(marked(plain, 1), "avx512"), "gemm_strassen");
-  EXPECT_EQ(kernel_of(marked(plain, 1), "cortex-a72"), "gemm_strassen");
-  EXPECT_EQ(kernel_of(marked(plain, 1), "cortex-a53"), "gemm") << "in order";
-  EXPECT_EQ(kernel_of(marked(plain, 0), "avx512"), "gemm");
+  EXPECT_EQ(kernel_of(marked(plain, true), "avx512"), "gemm_strassen");
+  EXPECT_EQ(kernel_of(marked(plain, true), "cortex-a72"), "gemm_strassen");
+  EXPECT_EQ(kernel_of(marked(plain, true), "cortex-a53"), "gemm") << "in order";
+  EXPECT_EQ(kernel_of(marked(plain, false), "avx512"), "gemm");
   RowProductCase odd = plain, narrow = plain, few = plain;
   odd.x = {Dim(64), Dim(255)};
   narrow.n = 16;
   few.x = {Dim(4), Dim(256)};
-  for (const RowProductCase& c : {odd, narrow, few}) EXPECT_EQ(kernel_of(marked(c, 1), "avx512"), "gemm");
+  for (const RowProductCase& c : {odd, narrow, few}) EXPECT_EQ(kernel_of(marked(c, true), "avx512"), "gemm");
 }
 
 // Weights of a small net come from the third level on a core that keeps them there: then more of them pay.
@@ -165,10 +173,10 @@ TEST(Strassen, MoreWeightsWhereTheyStayNear) {
   const auto kernel_of = [](int64_t k, int64_t n, const char* name) {
     Sheet s;
     Node* node = add(s, {"MatMul", {Dim(49), Dim(k)}, n, false, false, 0}, 1);
-    node->attributes.set("strassen", int64_t{1});
-    tell_near_weights(s.graph(), target(name));
-    return std::string(find_kernel(*node, target(name))->name) +
-           (node->attributes.has("weights_near") ? " near" : "");
+    s.decide(node).strassen = {};
+    tell_near_weights(s.graph(), target(name), s.decisions);
+    return std::string(find_kernel(*node, {target(name), s.decisions})->name) +
+           (s.decisions.of(*node).weights.near ? " near" : "");
   };
   EXPECT_EQ(kernel_of(320, 1280, "zen5"), "gemm_strassen near");
   EXPECT_EQ(kernel_of(2048, 2048, "zen5"), "gemm");
@@ -180,11 +188,11 @@ TEST(Strassen, MoreWeightsWhereTheyStayNear) {
 TEST(Strassen, NeverExact) {
   for (const bool exact : {false, true}) {
     Sheet s;
-    add(s, kCases[0], 1)->attributes.erase("strassen");
+    add(s, kCases[0], 1)->freedom.strassen = false;
     PassOptions options;
     options.exact = exact;
     EXPECT_EQ(allow_strassen(s.graph(), options), !exact);
-    EXPECT_EQ(s.graph().nodes.back()->attributes.has("strassen"), !exact);
+    EXPECT_EQ(s.graph().nodes.back()->freedom.strassen, !exact);
   }
 }
 

@@ -13,6 +13,16 @@ namespace {
 
 constexpr int64_t kCache = 24 << 10;
 
+Decisions strips_of(const Graph& g) {
+  Decisions decisions;
+  make_strips(g, target("avx512"), decisions, kCache);
+  return decisions;
+}
+int64_t group_of(const Decisions& decisions, const Node& n) {
+  const auto& tile = decisions.of(n).row_tile;
+  return tile ? tile->group : -1;
+}
+
 // Blocks whose heights are no multiple of a strip, with strides, kernels of 3 and 5, residuals.
 void add_blocks(GeneratedBatch& batch) {
   struct Block {
@@ -28,9 +38,7 @@ void add_blocks(GeneratedBatch& batch) {
     Value* y =
         c.conv(c.conv(c.conv(x, b.wide, 1, 1, 0), b.wide, b.kernel, b.stride, b.pad, true), b.out, 1, 1, 0);
     if (b.stride == 1 && b.in == b.out && b.pad * 2 + 1 == b.kernel) c.add_residual(x);
-    auto planned = c.g->clone();
-    make_strips(*planned, target("avx512"), kCache);
-    EXPECT_EQ(planned->nodes.back()->attributes.integer("strip", -1), 0) << b.height << " x " << b.width;
+    EXPECT_EQ(group_of(strips_of(*c.g), *c.g->nodes.back()), 0) << b.height << " x " << b.width;
     c.into(batch, "block", y);
   }
 }
@@ -50,11 +58,9 @@ void add_columns(GeneratedBatch& batch) {
   Chain c;
   Value* x = c.input(picture(47, 35, 24));
   Value* y = c.conv(c.conv(x, 24, 3, 1, 1, true), 1, 3, 1, 1);
-  auto planned = c.g->clone();
-  planned->outputs.push_back(planned->nodes.back()->outputs[0]);
-  make_strips(*planned, target("avx512"), kCache);
-  EXPECT_EQ(std::string(find_kernel(*planned->nodes[1], target("avx512"))->name), "conv_columns");
-  for (const auto& n : planned->nodes) EXPECT_EQ(n->attributes.integer("strip", -1), 0) << n->name;
+  const Decisions decisions = strips_of(*c.g);
+  EXPECT_EQ(std::string(find_kernel(*c.g->nodes[1], {target("avx512"), decisions})->name), "conv_columns");
+  for (const auto& n : c.g->nodes) EXPECT_EQ(group_of(decisions, *n), 0) << n->name;
   c.into(batch, "columns", y);
 }
 
@@ -65,10 +71,8 @@ void add_between_planes(GeneratedBatch& batch) {
   Value* t = c.node("Transpose", {x}, {{"perm", Ints{0, 2, 3, 1}}});
   Value* y = c.conv(c.conv(t, 20, 3, 1, 1, true), 24, 1, 1, 0);
   Value* out = c.node("Transpose", {y}, {{"perm", Ints{0, 3, 1, 2}}});
-  auto planned = c.g->clone();
-  planned->outputs.push_back(planned->nodes.back()->outputs[0]);
-  make_strips(*planned, target("avx512"), kCache);
-  for (const auto& n : planned->nodes) EXPECT_EQ(n->attributes.integer("strip", -1), 0) << n->name;
+  const Decisions decisions = strips_of(*c.g);
+  for (const auto& n : c.g->nodes) EXPECT_EQ(group_of(decisions, *n), 0) << n->name;
   c.into(batch, "between_planes", out);
 }
 
@@ -84,16 +88,17 @@ void add_concats(GeneratedBatch& batch, const char* target_name) {
   Value* all = c.node("Concat", {a, b, d, p}, {{"axis", int64_t{-1}}});
   Value* y = c.conv(all, 8, 1, 1, 0);
   auto planned = c.g->clone();
-  place_concats(*planned, target(target_name));
+  Decisions decisions;
+  place_concats(*planned, target(target_name), decisions);
   WeightStore store;
-  EXPECT_EQ(make_plan(*planned, target(target_name), store).layers.size(), 5u);
+  EXPECT_EQ(make_plan(*planned, target(target_name), decisions, store).layers.size(), 5u);
   c.into(batch, "concat", y);
 }
 
-std::string kernels_of(const Graph& g, const Target& t) {
+std::string kernels_of(const Graph& g, const Target& t, const Decisions& decisions) {
   WeightStore store;
   std::string kernels;
-  for (const Layer& l : make_plan(g, t, store).layers) kernels += l.kernel + " ";
+  for (const Layer& l : make_plan(g, t, decisions, store).layers) kernels += l.kernel + " ";
   return kernels;
 }
 
@@ -106,8 +111,10 @@ void add_skip(GeneratedBatch& batch, const char* target_name, const char* mode, 
   Value* all = c.node("Concat", {up, skip}, {{"axis", int64_t{-1}}});
   Value* y = c.conv(all, 8, 1, 1, 0);
   auto planned = c.g->clone();
-  place_concats(*planned, target(target_name));
-  EXPECT_EQ(kernels_of(*planned, target(target_name)), "conv_direct conv_direct resize copy conv_direct ");
+  Decisions decisions;
+  place_concats(*planned, target(target_name), decisions);
+  EXPECT_EQ(kernels_of(*planned, target(target_name), decisions),
+            "conv_direct conv_direct resize copy conv_direct ");
   c.into(batch, "skip", y);
 }
 
@@ -155,10 +162,12 @@ void add_parts(GeneratedBatch& batch, const char* target_name) {
     auto planned = c.g->clone();
     planned->outputs.push_back(planned->nodes.back()->outputs[0]);
     const Target& t = target(target_name);
-    read_parts(*planned, t);
-    place_concats(*planned, t);
+    Decisions decisions = carried(c.decisions, *c.g, *planned);
+    read_pieces(*planned, t, decisions);
+    place_concats(*planned, t, decisions);
     if (t.lanes > 1 || p.parts[0].channels % 2 == 0) {  // 17 channels are whole vectors of one
-      EXPECT_EQ(kernels_of(*planned, t), p.kernels) << p.height << " x " << p.width << ", " << p.kernel;
+      EXPECT_EQ(kernels_of(*planned, t, decisions), p.kernels)
+          << p.height << " x " << p.width << ", " << p.kernel;
     }
     c.into(batch, "parts", y);
   }
@@ -172,14 +181,14 @@ TEST(Parts, ComeBackWithAnotherKernel) {
   c.g->outputs.push_back(
       c.winograd(c.node("Concat", {c.resized(low, "nearest", 2), skip}, {{"axis", int64_t{-1}}}), 20, 3, 1));
   const Target& t = target("avx2");
-  read_parts(*c.g, t);
-  place_concats(*c.g, t);
-  EXPECT_EQ(kernels_of(*c.g, t), "conv_direct conv_direct conv_winograd ");
-  c.g->nodes.back()->attributes.erase("winograd");
-  read_parts(*c.g, t);
-  EXPECT_EQ(kernels_of(*c.g, t), "conv_direct conv_direct resize copy_concat conv_direct ");
-  place_concats(*c.g, t);
-  EXPECT_EQ(kernels_of(*c.g, t), "conv_direct conv_direct resize copy conv_direct ");
+  read_pieces(*c.g, t, c.decisions);
+  place_concats(*c.g, t, c.decisions);
+  EXPECT_EQ(kernels_of(*c.g, t, c.decisions), "conv_direct conv_direct conv_winograd ");
+  c.g->nodes.back()->freedom.winograd = 0;
+  read_pieces(*c.g, t, c.decisions);
+  EXPECT_EQ(kernels_of(*c.g, t, c.decisions), "conv_direct conv_direct resize copy_concat conv_direct ");
+  place_concats(*c.g, t, c.decisions);
+  EXPECT_EQ(kernels_of(*c.g, t, c.decisions), "conv_direct conv_direct resize copy conv_direct ");
 }
 
 void add_planes(GeneratedBatch& batch) {
@@ -190,8 +199,9 @@ void add_planes(GeneratedBatch& batch) {
     Value* y = c.conv(t, 20, kernel, 2, kernel / 2);
     for (const char* name : {"avx512", "cortex-a53", "cortex-a72"}) {
       auto planned = c.g->clone();
-      read_planes(*planned, target(name));
-      EXPECT_TRUE(planned->nodes.back()->attributes.has("planar"));
+      Decisions decisions;
+      read_planes(*planned, target(name), decisions);
+      EXPECT_TRUE(decisions.of(*planned->nodes.back()).reads_nchw);
     }
     c.into(batch, "planes", y);
   }
@@ -235,22 +245,23 @@ void add_planes_winograd(GeneratedBatch& batch, const char* name) {
       Value* w = c.g->add_constant("w", random_constant(DType::kF32, weights, c.seed++));
       Value* y =
           c.node("Conv", {t, w}, {{"channels_last", int64_t{1}}, {"pads", p.pads}, {"strides", p.strides}});
-      Attributes& a = c.g->nodes.back()->attributes;
-      const int64_t outputs = most_winograd_outputs(*c.g->nodes.back(), positions);
+      Node& node = *c.g->nodes.back();
+      const int64_t outputs = most_winograd_outputs(node, positions);
       if (outputs < 2) continue;
-      a.set("winograd", outputs);
-      a.set("winograd_tile", outputs);
-      if (p.bytes > 0) a.set("winograd_bytes", p.bytes);
+      node.freedom.winograd = c.decisions.change(node).winograd.tile = outputs;
+      if (p.bytes > 0) c.decisions.change(node).winograd.bytes = p.bytes;
       if (p.height == 61)
         y = c.node("MaxPool", {y},
                    {{"channels_last", int64_t{1}}, {"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}});
       if (positions == 6 && p.height != 61) c.add_residual(c.input(y->type.shape));
       auto planned = c.g->clone();
       planned->outputs.push_back(planned->nodes.back()->outputs[0]);
-      arrange(*planned, target(name), kCache);
+      Decisions decisions = carried(c.decisions, *c.g, *planned);
+      arrange(*planned, target(name), decisions, kCache);
       const Node& conv = *planned->nodes[1];
-      EXPECT_EQ(std::string(find_kernel(conv, target(name))->name), "conv_planes_winograd") << p.kernel[1];
-      EXPECT_EQ(conv.attributes.has("strip"), p.height == 61);
+      EXPECT_EQ(std::string(find_kernel(conv, {target(name), decisions})->name), "conv_planes_winograd")
+          << p.kernel[1];
+      EXPECT_EQ(decisions.of(conv).row_tile.has_value(), p.height == 61);
       c.into(batch, "planes_winograd", y);
     }
 }
@@ -264,9 +275,10 @@ TEST(InPlace, PlanesByWinogradWhereItPays) {
         Value* x = c.input({Dim(1), Dim(3), Dim(224), Dim(224)});
         c.conv(c.node("Transpose", {x}, {{"perm", Ints{0, 2, 3, 1}}}), 64, kernel, 2, kernel / 2);
         Node& conv = *c.g->nodes.back();
-        conv.attributes.set("planar", int64_t{1});
-        conv.attributes.set("winograd", mark);
-        const bool pays = std::string_view(find_kernel(conv, target(name))->name) == "conv_planes_winograd";
+        c.decisions.change(conv).reads_nchw = true;
+        conv.freedom.winograd = mark;
+        const Kernel* k = find_kernel(conv, {target(name), c.decisions});
+        const bool pays = std::string_view(k->name) == "conv_planes_winograd";
         EXPECT_EQ(pays, kernel == 7 && mark > 0) << name << ", " << kernel;
       }
 }
@@ -287,10 +299,8 @@ void add_pooled(GeneratedBatch& batch) {
                        {"strides", Ints{p.stride, p.stride}},
                        {"pads", Ints{p.pad, p.pad, p.pad, p.pad}},
                        {"ceil_mode", p.ceil}});
-    auto planned = c.g->clone();
-    planned->outputs.push_back(planned->nodes.back()->outputs[0]);
-    make_strips(*planned, target("avx512"), kCache);
-    EXPECT_TRUE(planned->nodes.back()->attributes.has("strip_rows"));
+    const auto tile = strips_of(*c.g).of(*c.g->nodes.back()).row_tile;
+    EXPECT_TRUE(tile && tile->rows > 0);
     c.into(batch, "pooled", y);
   }
 }
@@ -301,16 +311,16 @@ TEST(Budget, LimitsWinogradBeforeItIsDropped) {
   Value* v = c.input(picture(56, 56, 64));
   for (int i = 0; i < 3; ++i) {
     v = c.conv(v, 64, 3, 1, 1);
-    c.g->nodes.back()->attributes.set("winograd", int64_t{6});
+    c.g->nodes.back()->freedom.winograd = 6;
   }
   c.g->outputs.push_back(v);
   for (const char* name : {"cortex-a53", "cortex-a72", "avx512"}) {
-    auto g = c.g->clone();
+    Decisions decisions = c.decisions;
     Plan plan;
     do {
       WeightStore store;
-      plan = make_plan(*g, target(name), store);
-    } while (limit_scratch(*g, plan));
+      plan = make_plan(*c.g, target(name), decisions, store);
+    } while (limit_scratch(*c.g, plan, decisions));
     EXPECT_LE(plan.arena_bytes, arena_limit(plan));
     for (const Layer& l : plan.layers) EXPECT_EQ(l.kernel, "conv_winograd") << name;
   }
@@ -320,19 +330,19 @@ TEST(Budget, LimitsWinogradBeforeItIsDropped) {
 TEST(Budget, SmallWeightsTakeWinogradFromSmallPicturesFirst) {
   Chain c;
   Value* v = c.conv(c.input(picture(56, 56, 32)), 32, 3, 1, 1);
-  c.g->nodes.back()->attributes.set("winograd", int64_t{4});
+  c.g->nodes.back()->freedom.winograd = 4;
   v = c.conv(c.conv(v, 256, 3, 4, 1), 256, 3, 1, 1);
-  c.g->nodes.back()->attributes.set("winograd", int64_t{4});
+  c.g->nodes.back()->freedom.winograd = 4;
   c.g->outputs.push_back(v);
   const int64_t model = constant_bytes(*c.g);
   for (const char* name : {"cortex-a72", "avx512"}) {
     auto plan_within = [&](int64_t most, std::string* kernels) {
-      auto g = c.g->clone();
+      Decisions decisions = c.decisions;
       for (int tries = 0;; ++tries) {
         WeightStore store;
-        const Plan plan = make_plan(*g, target(name), store);
+        const Plan plan = make_plan(*c.g, target(name), decisions, store);
         const auto bytes = static_cast<int64_t>(store.bytes().size());
-        if (tries < 3 && shrink_weights(*g, plan, bytes - most)) continue;
+        if (tries < 3 && shrink_weights(*c.g, plan, bytes - most, decisions)) continue;
         kernels->clear();
         for (const Layer& l : plan.layers) *kernels += l.kernel + " ";
         return bytes;
@@ -380,12 +390,13 @@ TEST(Strips, AreSharedByThreads) {
     Value* x = c.input(picture(40, 18, 90));
     Value* y = c.conv(c.conv(x, 90, 3, 1, 1, true), 24, 1, 1, 0);
     c.g->outputs.push_back(y);
-    make_strips(*c.g, target("avx512"), 160 << 10);
-    share_strips(*c.g, target("avx512"), row.threads, 160 << 10);
-    const Attributes &first = c.g->nodes[0]->attributes, &last = c.g->nodes.back()->attributes;
-    EXPECT_EQ(last.integer("strip_rows", 0), row.rows) << row.threads;
-    EXPECT_EQ(first.integer("strip_parts", 1), row.parts) << row.threads;
-    EXPECT_EQ(first.integer("strip_bytes", 0), row.bytes) << row.threads;
+    make_strips(*c.g, target("avx512"), c.decisions, 160 << 10);
+    share_strips(*c.g, target("avx512"), c.decisions, row.threads, 160 << 10);
+    const RowTile first = c.decisions.of(*c.g->nodes[0]).row_tile.value_or(RowTile{}),
+                  last = c.decisions.of(*c.g->nodes.back()).row_tile.value_or(RowTile{});
+    EXPECT_EQ(last.rows, row.rows) << row.threads;
+    EXPECT_EQ(first.work_items, row.parts) << row.threads;
+    EXPECT_EQ(first.bytes, row.bytes) << row.threads;
   }
 }
 

@@ -102,13 +102,12 @@ void add_shared_rows(GeneratedBatch& batch) {
   for (const int64_t rows : {100, 400, 401})
     for (const int64_t columns : {96, 128, 384})
       s.add("MatMul", {floats({Dim(rows), Dim(256)}), constant(random_constant(DType::kF32, {256, columns}))})
-          ->attributes.set("strassen", int64_t{1});
-  add_conv(s, Dim(1), 12, 256, 64, 3)->attributes.set("winograd", int64_t{4});  // positions
-  add_conv(s, Dim(1), 13, 256, 80, 3)->attributes.set("winograd", int64_t{4});
-  add_conv(s, Dim(1), 7, 256, 270, 3)->attributes.set("winograd", int64_t{4});  // columns of positions
-  add_conv(s, s.symbol("N", 1, 3), 10, 256, 40, 3)->attributes.set("winograd", int64_t{4});
-  add_conv(s, Dim(1), 40, 80, 80, 3)
-      ->attributes.set("winograd", int64_t{4});  // groups of about as many tiles
+          ->freedom.strassen = true;
+  add_conv(s, Dim(1), 12, 256, 64, 3)->freedom.winograd = 4;  // positions
+  add_conv(s, Dim(1), 13, 256, 80, 3)->freedom.winograd = 4;
+  add_conv(s, Dim(1), 7, 256, 270, 3)->freedom.winograd = 4;  // columns of positions
+  add_conv(s, s.symbol("N", 1, 3), 10, 256, 40, 3)->freedom.winograd = 4;
+  add_conv(s, Dim(1), 40, 80, 80, 3)->freedom.winograd = 4;  // groups of about as many tiles
   s.into(batch, "shared rows", {{{"N", 1}}, {{"N", 3}}}, {1e-4, 2e-5});
 }
 
@@ -144,14 +143,14 @@ void run(const char* name, int threads, BuildOptions options = {}) {
   add_conv(s, Dim(1), 60, 32, 1, 3);          // columns
   add_conv(s, Dim(1), 40, 48, 48, 3, 1, 48);  // depthwise
   add_conv(s, n, 40, 48, 48, 5, 2, 48);
-  add_conv(s, Dim(1), 18, 32, 64, 3, 1, 2);                                    // groups
-  add_conv(s, Dim(1), 45, 32, 32, 3)->attributes.set("winograd", int64_t{4});  // groups of tiles
-  add_conv(s, Dim(1), 8, 96, 160, 3)->attributes.set("winograd", int64_t{2});  // panels
-  add_conv(s, n, 24, 32, 48, 3)->attributes.set("winograd", int64_t{4});
-  add_conv(s, n, 12, 256, 270, 3)->attributes.set("winograd", int64_t{4});  // positions, with panels as parts
-  for (const int64_t pictures : {2, 5, 6}) {  // as many each, or one or two left over
-    add_conv(s, Dim(pictures), 24, 32, 48, 3)->attributes.set("winograd", int64_t{4});
-    add_conv(s, Dim(pictures), 14, 64, 64, 3)->attributes.set("winograd", int64_t{4});
+  add_conv(s, Dim(1), 18, 32, 64, 3, 1, 2);                  // groups
+  add_conv(s, Dim(1), 45, 32, 32, 3)->freedom.winograd = 4;  // groups of tiles
+  add_conv(s, Dim(1), 8, 96, 160, 3)->freedom.winograd = 2;  // panels
+  add_conv(s, n, 24, 32, 48, 3)->freedom.winograd = 4;
+  add_conv(s, n, 12, 256, 270, 3)->freedom.winograd = 4;  // positions, with panels as parts
+  for (const int64_t pictures : {2, 5, 6}) {              // as many each, or one or two left over
+    add_conv(s, Dim(pictures), 24, 32, 48, 3)->freedom.winograd = 4;
+    add_conv(s, Dim(pictures), 14, 64, 64, 3)->freedom.winograd = 4;
   }
   add_squeeze_excite(s, n);
   s.add("MaxPool", {floats({Dim(1), Dim(40), Dim(40), Dim(64)})},
@@ -180,7 +179,7 @@ std::set<std::string> attention_headers(int64_t heads, int threads) {
   Sheet s;
   const Arg x = floats({Dim(1), Dim(heads), Dim(96), Dim(64)});
   s.add("Attention", {x, x, x});
-  separate_outputs(s.graph());
+  separate_outputs(s.graph(), s.decisions);
   WeightStore store;
   BundleOptions o;
   o.name = "net";
@@ -188,7 +187,7 @@ std::set<std::string> attention_headers(int64_t heads, int threads) {
   o.model_hash = std::string(64, '0');
   o.threads = threads;
   const Target& t = *find_target("avx512");
-  const Plan plan = make_plan(s.graph(), t, store, {}, threads);
+  const Plan plan = make_plan(s.graph(), t, s.decisions, store, {}, threads);
   std::istringstream code(make_bundle(s.graph(), plan, t, store, o).at("net.cpp"));
   std::set<std::string> headers;
   for (std::string line; std::getline(code, line);)
@@ -225,7 +224,7 @@ TEST(Threads, KeepTheirScratch) {
     for (const int64_t channels : {32, 80, 48, 64}) v = net.winograd(v, channels, 3, 1);
     net.g->outputs.push_back(v);
     WeightStore store;
-    const Plan plan = make_plan(*net.g, target(c.name), store, {}, 2, c.spend);
+    const Plan plan = make_plan(*net.g, target(c.name), net.decisions, store, {}, 2, c.spend);
     std::vector<bool> of_first(static_cast<size_t>(plan.arena_bytes)), of_second = of_first;
     for (size_t i = 0; i < plan.layers.size(); ++i) {
       size_t number = 0;

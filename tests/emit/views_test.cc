@@ -39,9 +39,9 @@ struct Planned {
 };
 Planned plan_of(const Graph& g) {
   auto copy = g.clone();
-  separate_outputs(*copy);
+  separate_outputs(*copy, {});
   WeightStore store;
-  const Plan plan = make_plan(*copy, target("avx512"), store);
+  const Plan plan = make_plan(*copy, target("avx512"), {}, store);
   Planned p{0, plan.layers.size(), plan.arena_bytes};
   for (const Layer& l : plan.layers) p.copies += l.kernel.rfind("copy", 0) == 0;
   return p;

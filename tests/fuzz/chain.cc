@@ -128,11 +128,12 @@ const Target& target_of(uint32_t choice) {
 constexpr int64_t kCache = 4096;  // so small that little pictures go in strips
 
 size_t make(Graph& g, const Target& target) {
-  arrange(g, target, kCache);
+  Decisions decisions;
+  arrange(g, target, decisions, kCache);
   for (;;) {
     WeightStore weights;
-    const Plan plan = make_plan(g, target, weights);
-    if (limit_scratch(g, plan)) continue;
+    const Plan plan = make_plan(g, target, decisions, weights);
+    if (limit_scratch(g, plan, decisions)) continue;
     BundleOptions options;
     options.name = "net";
     options.model_file = "model.onnx";
