@@ -8,7 +8,8 @@
 #include "emit/printer.h"
 #include "ir/error.h"
 #include "passes/pass.h"
-#include "plan/arrange.h"
+#include "plan/emitted.h"
+#include "plan/steps.h"
 #include "plan/strips.h"
 
 namespace sinter {
@@ -89,8 +90,19 @@ PassHooks hooks_of(const ModelOptions& o) {
   named.insert(named.end(), o.skip_pass.begin(), o.skip_pass.end());
   if (!o.stop_after.empty()) named.push_back(o.stop_after);
   for (const std::string& n : named)
-    if (std::none_of(all_passes().begin(), all_passes().end(), [&](const Pass& p) { return n == p.name; }))
+    if (std::none_of(all_passes().begin(), all_passes().end(), [&](const Pass& p) { return n == p.name; }) &&
+        std::none_of(all_steps().begin(), all_steps().end(), [&](const Step& s) { return n == s.name; }))
       throw UsageError(fmt::format("there is no pass {}; see sinter passes", sinter::quoted(n)));
+  return h;
+}
+
+// The hooks without what they say of the planner's steps.
+PassHooks of_passes(PassHooks h) {
+  for (const Step& step : all_steps()) {
+    h.skip.erase(step.name);
+    std::erase(h.print_after, step.name);
+    if (h.stop_after == step.name) h.stop_after.clear();
+  }
   return h;
 }
 
@@ -104,23 +116,27 @@ std::vector<std::string> reserved_names(const Graph& g, const std::string& name)
   return names;
 }
 
-void plan_once(Compiled& c, int threads, bool spend) {
-  c.weights = WeightStore();
+void plan_once(Compiled& c, int threads, bool spend, Emitted* emitted = nullptr) {
+  if (!emitted) c.weights = WeightStore();
   c.plan = make_plan(*c.graph, *c.target, c.decisions, c.weights, reserved_names(*c.graph, c.options.name),
-                     threads, spend);
+                     threads, spend, emitted);
 }
 
 // Plans for one thread, until the arena keeps its budget and the packed weights theirs.
 void plan_model(Compiled& c, int64_t most_weights) {
-  const auto excess = [&] { return static_cast<int64_t>(c.weights.bytes().size()) - most_weights; };
+  const auto excess = [&] { return weight_bytes(c.plan) - most_weights; };
+  c.weights = WeightStore();
+  Emitted emitted;
   for (;;) {
-    plan_once(c, 1, true);
+    plan_once(c, 1, true, &emitted);
     if (!shrink_weights(*c.graph, c.plan, excess(), c.decisions) &&
         !drop_half_weights(*c.graph, c.plan, c.decisions) && !limit_scratch(*c.graph, c.plan, c.decisions))
       break;
     read_pieces(*c.graph, *c.target, c.decisions);
     place_concats(*c.graph, *c.target, c.decisions);
   }
+  if (weight_bytes(c.plan) < static_cast<int64_t>(c.weights.bytes().size()))
+    c.weights = compact(c.plan, c.weights);
   if (excess() > 0)
     std::cerr << fmt::format(
         "sinter: warning: the weights take {} bytes as they are packed, {} more than 1.1 times the model's\n",
@@ -163,10 +179,8 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   passes.exact = o.exact;
   passes.tile_matrices = c.target->tile_matrices;
   passes.dot_products = c.target->dot_products || o.small_weights;  // as floats, bytes would take four times
-  run_passes(*c.graph, passes, hooks);
-  tell_near_weights(*c.graph, *c.target, c.decisions);
-  arrange(*c.graph, *c.target, c.decisions, 0, tuning);
-  if (o.small_weights) store_small_weights(*c.graph, c.decisions);
+  run_passes(*c.graph, passes, of_passes(hooks));
+  run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights}, c.decisions, hooks);
   plan_model(c, most_weights);
   if (o.threads > 1) share_plan(c, o, max_ram);
   if (c.plan.arena_bytes > max_ram)

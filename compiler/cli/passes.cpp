@@ -4,7 +4,7 @@
 #include "cli/command.h"
 #include "cli/errors.h"
 #include "ir/error.h"
-#include "passes/pass.h"
+#include "plan/steps.h"
 
 namespace sinter {
 namespace {
@@ -23,6 +23,27 @@ void print_markdown() {
   int number = 0;
   for (const Pass& p : all_passes())
     fmt::print("| {} | {} | {} | {} |\n", ++number, p.name, p.what, p.why_here);
+  fmt::print(
+      "\n## Steps of the plan\n\n"
+      "They run behind the passes and decide where layers read and write and what they run with\n"
+      "(`compiler/plan/decision.h`). The same options name them; `--print-after STEP` prints what is "
+      "decided, "
+      "too.\n\n"
+      "| | step | what it does | why it is there |\n|---|---|---|---|\n");
+  number = 0;
+  for (const Step& s : all_steps())
+    fmt::print("| {} | {} | {}{} | {} |\n", ++number, s.name, s.what,
+               s.can_skip ? "" : " It can't be skipped.", s.why_here);
+}
+
+void print_plain() {
+  const auto print = [](const auto& table) {
+    for (const auto& row : table)
+      fmt::print("{:<20} {}\n{:<20}   {}\n", row.name, row.what, "", row.why_here);
+  };
+  print(all_passes());
+  fmt::print("\nSteps of the plan:\n");
+  print(all_steps());
 }
 
 }  // namespace
@@ -34,8 +55,7 @@ std::function<int()> declare_passes(CLI::App& app) {
     if (*markdown)
       print_markdown();
     else
-      for (const Pass& p : all_passes())
-        fmt::print("{:<20} {}\n{:<20}   {}\n", p.name, p.what, "", p.why_here);
+      print_plain();
     return kExitOk;
   };
 }

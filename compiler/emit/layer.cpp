@@ -318,8 +318,9 @@ void LayerWriter::include(const std::string& header) {
 }
 void LayerWriter::flops(const Dim& count) { layer_.flops += static_cast<double>(count.hi()); }
 
-Layer LayerWriter::finish(const std::string& kernel) {
+Layer LayerWriter::finish(const std::string& kernel, Algorithm algorithm) {
   layer_.kernel = kernel;
+  layer_.algorithm = algorithm;
   layer_.body = out.text();
   layer_.helpers = helpers.text();
   if (layer_.summary.empty()) layer_.summary = node.op->name;

@@ -23,6 +23,8 @@ class WeightStore {
  public:
   int64_t add(const void* data, size_t bytes);  // offset
   const std::string& bytes() const { return bytes_; }
+  // The bytes that the store would have behind a store of `end` bytes and another blob of `bytes`.
+  static int64_t behind(int64_t end, int64_t bytes) { return (end + 63) / 64 * 64 + bytes; }
 
  private:
   std::string bytes_;
@@ -50,11 +52,15 @@ struct RowParts {
   std::vector<const Value*> alike;
 };
 
+// What of a kernel the planner asks: what it has a Limit for, and whether it calls code that is not ours.
+enum class Algorithm { kPlain, kWinograd, kStrassen, kTileMatrices, kForeign };
+
 struct Layer {
   const Node* node = nullptr;
   std::string function;  // C++ identifier
   std::string kernel;    // the kernel's name: "conv_direct"
-  std::string summary;   // "Conv 3x3, stride 1, 16 -> 32 channels, relu"
+  Algorithm algorithm = Algorithm::kPlain;
+  std::string summary;  // "Conv 3x3, stride 1, 16 -> 32 channels, relu"
   std::vector<Parameter> parameters;
   std::string helpers;  // namespace-scope text before the function (templates named after the layer)
   std::string body;
@@ -151,7 +157,7 @@ class LayerWriter {
     layer_.can_fail = true;
   }  // the body may `return kIndexError;` and must end by returning 0
 
-  Layer finish(const std::string& kernel);
+  Layer finish(const std::string& kernel, Algorithm algorithm = Algorithm::kPlain);
 
  private:
   std::string read(const Value* v, bool planar);
@@ -180,9 +186,11 @@ struct Kernel {
   struct Abilities {
     bool writes_apart = false;  // pixels with others' channels between them (Decision::pixel_stride)
     bool rows = false;          // computes a range of them where the node is in a strip (LayerWriter::strip)
-    bool reads_parts =
-        false;  // its picture in parts where the node has some (picture_pieces, plan/decision.h)
-    bool reads_apart = false;  // inputs with others' channels between their pixels
+    bool reads_parts = false;   // its picture's pieces, where the node says so (picture_pieces)
+    bool reads_apart = false;   // inputs with others' channels between their pixels
+    bool reads_nchw = false;    // the planes of a picture of few channels, where the node says so
+    bool joins_taps = false;    // takes a kernel row's taps as one run, unless pixels have gaps between them
+    Algorithm algorithm = Algorithm::kPlain;
   } can = {};
 };
 

@@ -476,7 +476,7 @@ const std::vector<Kernel>& kernels_conv_winograd() {
        "channels-last, by Winograd's filtering",
        accepts,
        emit,
-       {.writes_apart = true, .reads_parts = true, .reads_apart = true}}};
+       {.writes_apart = true, .reads_parts = true, .reads_apart = true, .algorithm = Algorithm::kWinograd}}};
   return table;
 }
 

@@ -121,7 +121,8 @@ void emit(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_custom() {
-  static const std::vector<Kernel> table = {{"custom", "a custom operator's C function", accepts, emit}};
+  static const std::vector<Kernel> table = {
+      {"custom", "a custom operator's C function", accepts, emit, {.algorithm = Algorithm::kForeign}}};
   return table;
 }
 

@@ -378,7 +378,7 @@ const std::vector<Kernel>& kernels_gemm_strassen() {
        "products with constant weights by Strassen's seven products of quarters",
        accepts,
        emit,
-       {.writes_apart = true}}};
+       {.writes_apart = true, .algorithm = Algorithm::kStrassen}}};
   return table;
 }
 

@@ -12,7 +12,7 @@ int64_t arena_limit(const Plan& plan) {
     int64_t sum = 0;
     for (const Parameter& p : l.parameters) sum += p.more_parts;
     threads = std::max(threads, sum);
-    if (l.kernel == "gemm_amx") tiles = kTileMatrices;
+    if (l.algorithm == Algorithm::kTileMatrices) tiles = kTileMatrices;
   }
   return plan.live_bytes + plan.live_bytes / 20 * 3 + (64 << 10) + threads + tiles;
 }
@@ -20,10 +20,15 @@ int64_t arena_limit(const Plan& plan) {
 namespace {
 
 // The limit of the algorithm that takes scratch for speed, if that is what the layer's kernel runs.
-Limit* fast_algorithm(const Layer& l, Decision& d) {
-  if (l.kernel == "gemm_amx") return &d.tile_matrices;
-  if (l.kernel == "conv_winograd" || l.kernel == "conv_planes_winograd") return &d.winograd;
-  return l.kernel == "gemm_strassen" ? &d.strassen : nullptr;
+Limit* limit_of(const Layer& l, Decision& d) {
+  switch (l.algorithm) {
+    case Algorithm::kPlain:
+    case Algorithm::kForeign: return nullptr;
+    case Algorithm::kWinograd: return &d.winograd;
+    case Algorithm::kStrassen: return &d.strassen;
+    case Algorithm::kTileMatrices: return &d.tile_matrices;
+  }
+  return nullptr;
 }
 
 // Gives the layer's tiles no more than `allowed` bytes; takes the algorithm from it where that is too little
@@ -49,9 +54,8 @@ bool limit_scratch(const Graph& g, const Plan& plan, Decisions& decisions) {
   std::vector<Scratch> found;
   for (size_t i = 0; i < plan.layers.size(); ++i) {
     const Node& node = *plan.layers[i].node;
-    Decision copy = decisions.of(node);
-    if (!fast_algorithm(plan.layers[i], copy)) continue;
-    Limit* const limited = fast_algorithm(plan.layers[i], decisions.change(node));
+    Limit* const limited = limit_of(plan.layers[i], decisions.change(node));
+    if (!limited) continue;
     int64_t scratch = 0, more_parts = 0;
     for (const Parameter& p : plan.layers[i].parameters)
       if (p.kind == Parameter::Kind::kScratch) scratch += p.bytes, more_parts += p.more_parts;

@@ -218,7 +218,7 @@ class ControlLayer {
   // A user's function may be for one thread only.
   static bool calls_custom(const Plan& plan) {
     return std::any_of(plan.layers.begin(), plan.layers.end(),
-                       [](const Layer& l) { return l.kernel == "custom"; }) ||
+                       [](const Layer& l) { return l.algorithm == Algorithm::kForeign; }) ||
            std::any_of(plan.bodies.begin(), plan.bodies.end(), [](const std::vector<Plan>& inside) {
              return std::any_of(inside.begin(), inside.end(), calls_custom);
            });

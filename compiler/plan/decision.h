@@ -25,6 +25,7 @@ struct RowTile {
   bool writes_rows = false;  // its output is one, of `bytes` for each work item
   int64_t bytes = 0;
   int64_t rows = 0;  // of the group's last layer: rows of its result at a time
+  bool operator==(const RowTile&) const = default;
 };
 
 // Limits of an algorithm that a node's freedom allows.
@@ -32,16 +33,19 @@ struct Limit {
   bool allowed = true;
   int64_t bytes = INT64_MAX;  // of scratch: the arena's budget (plan/budget.cpp)
   bool tuned = false;         // a measurement has chosen it: it is taken wherever it is possible
+  bool operator==(const Limit&) const = default;
 };
 
 struct WinogradLimit : Limit {
   // Measured: outputs along an axis of a square tile, or along a line; 0: the model chooses, kNoTile: none.
   int64_t tile = 0;
   static constexpr int64_t kNoTile = 1;
+  bool operator==(const WinogradLimit&) const = default;
 };
 
 struct StrassenLimit : Limit {
   int levels = 2;  // at most; where `tuned`, this many
+  bool operator==(const StrassenLimit&) const = default;
 };
 
 // How a layer's constant weights are stored, and where they are when it runs.
@@ -51,6 +55,7 @@ struct WeightDecision {
   bool split = false;       // as the parts that tile matrices multiply (runtime/sinter/amx.h)
   bool short_rows = false;  // without the lanes that the last vector has no channels for
   bool half = false;        // floats that are 16-bit floats in 16 bits, widened a panel at a time
+  bool operator==(const WeightDecision&) const = default;
 };
 
 struct Decision {
@@ -68,6 +73,7 @@ struct Decision {
   StrassenLimit strassen;
   Limit tile_matrices;
   WeightDecision weights;
+  bool operator==(const Decision&) const = default;
 };
 
 // What of it is not the default, for people: "pixel_stride 64, rows 4 of group 2". Empty: all is.

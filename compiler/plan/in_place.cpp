@@ -69,7 +69,7 @@ bool can_read_planes(const Node& n, const Context& context) {
   const Dim& channels = x->type.shape.back();
   if (!channels.is_static() || channels.value() > 4 || n.attributes.integer("group", 1) != 1) return false;
   const Kernel* k = find_kernel(n, context);
-  if (!k || std::string_view(k->name) != "conv_direct") return false;
+  if (!k || !k->can.reads_nchw) return false;
   const Window w = window_of(n);
   return w.kernel.back() > 1 && w.dilations.back() == 1;
 }
@@ -173,7 +173,7 @@ bool can_read_apart(const Graph& g, const Node& n, const Value* v, const Context
   for (size_t i = 1; i < n.anchor_inputs; ++i)
     if (n.inputs[i] == v && is_op(n, "Conv")) return false;
   // Its runs would be of a tap each.
-  const bool runs = std::string_view(k->name) == "conv_direct" && n.inputs[0] == v;
+  const bool runs = k->can.joins_taps && n.inputs[0] == v;
   return !runs || v->type.shape.back().value() >= 2 * kFewChannels || window_of(n).is_pointwise();
 }
 

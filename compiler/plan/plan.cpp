@@ -9,6 +9,7 @@
 #include "emit/code.h"
 #include "ir/error.h"
 #include "ops/bodies.h"
+#include "plan/emitted.h"
 #include "plan/parallel_regions.h"
 #include "plan/strips.h"
 #include "plan/views.h"
@@ -428,6 +429,7 @@ struct Planning {
   std::vector<std::string> problems;
   int threads = 1;
   bool spend = true;
+  Emitted* emitted = nullptr;
   int depth = 0;  // of bodies around the graph
   Context context() const { return {target, *decisions}; }
 };
@@ -454,10 +456,16 @@ void add_layer(const Node& n, Planning& p, bool bounded, Plan& plan) {
     refuse("no code can be generated for it on ({})", types);
   }
   if (!bounded) return;
-  LayerWriter w(n, p.context(), p.store, p.names.unique(function_name(n)), p.threads);
-  k->emit(w);
-  plan.layers.push_back(w.finish(k->name));
+  const std::string function = p.names.unique(function_name(n));
   plan.bodies.emplace_back();
+  if (const Layer* written = p.emitted ? p.emitted->find(n, *p.decisions, function) : nullptr) {
+    plan.layers.push_back(*written);
+    return;
+  }
+  LayerWriter w(n, p.context(), p.store, function, p.threads);
+  k->emit(w);
+  plan.layers.push_back(w.finish(k->name, k->can.algorithm));
+  if (p.emitted) p.emitted->keep(n, *p.decisions, plan.layers.back());
 }
 
 // Whether all Values have a bound; else problems.
@@ -504,8 +512,8 @@ Plan plan_graph(const Graph& g, Planning& p) {
 }  // namespace
 
 Plan make_plan(const Graph& g, const Target& target, const Decisions& decisions, WeightStore& store,
-               const std::vector<std::string>& reserved, int threads, bool spend) {
-  Planning p{target, std::make_shared<const Decisions>(decisions), store, {}, {}, threads, spend};
+               const std::vector<std::string>& reserved, int threads, bool spend, Emitted* emitted) {
+  Planning p{target, std::make_shared<const Decisions>(decisions), store, {}, {}, threads, spend, emitted};
   for (const std::string& word : reserved_function_names()) p.names.reserve(word);
   for (const std::string& word : reserved) p.names.reserve(word);
   for (const std::string& word : body_variables()) p.names.reserve(word);

@@ -41,14 +41,13 @@ void collect(const Graph& g, const Plan& plan, std::vector<Candidate>& found) {
       const Layer& l = plan.layers[i];
       if (l.node != n.get()) continue;
       for (size_t b = 0; b < plan.bodies[i].size(); ++b) collect(*n->bodies[b], plan.bodies[i][b], found);
-      if (l.kernel != "conv_winograd" && l.kernel != "conv_planes_winograd" && l.kernel != "gemm_strassen")
-        continue;
+      if (l.algorithm != Algorithm::kWinograd && l.algorithm != Algorithm::kStrassen) continue;
       const Shape& y = n->outputs[0]->type.shape;
       int64_t rows = 1;
       for (size_t a = 0; a + 1 < y.size(); ++a) rows *= y[a].hi();
       const auto own = static_cast<int64_t>(n->inputs[1]->data->bytes());
       // One level has 7 / 4 of the layer's weights, two have 49 / 16.
-      const bool twice = l.kernel == "gemm_strassen" && plan.decisions->of(*n).strassen.levels == 2 &&
+      const bool twice = l.algorithm == Algorithm::kStrassen && plan.decisions->of(*n).strassen.levels == 2 &&
                          weight_bytes(l) > own * 5 / 2;
       found.push_back({n.get(), weight_bytes(l) - (twice ? own * 7 / 4 : own), rows, twice});
     }

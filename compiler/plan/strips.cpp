@@ -50,7 +50,7 @@ bool can_be_sliced(const Node& n, const Context& context) {
   const Kernel* k = find_kernel(n, context);
   // Tile matrices gain less than what stays in the cache between layers; in a strip conv_direct runs the
   // node.
-  if (!k || !(k->can.rows || std::string_view(k->name) == "gemm_amx")) return false;
+  if (!k || !(k->can.rows || k->can.algorithm == Algorithm::kTileMatrices)) return false;
   if (is_op(n, "Transpose")) return true;
   if (!window_of(n).has_static_pads()) return false;
   const RowAxis a = row_axis(n);

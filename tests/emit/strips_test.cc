@@ -6,7 +6,7 @@
 
 #include "emit/chain.h"
 #include "ops/window.h"
-#include "plan/arrange.h"
+#include "plan/steps.h"
 
 namespace sinter {
 namespace {
@@ -257,7 +257,7 @@ void add_planes_winograd(GeneratedBatch& batch, const char* name) {
       auto planned = c.g->clone();
       planned->outputs.push_back(planned->nodes.back()->outputs[0]);
       Decisions decisions = carried(c.decisions, *c.g, *planned);
-      arrange(*planned, target(name), decisions, kCache);
+      run_steps(*planned, {target(name), {}, kCache}, decisions);
       const Node& conv = *planned->nodes[1];
       EXPECT_EQ(std::string(find_kernel(conv, {target(name), decisions})->name), "conv_planes_winograd")
           << p.kernel[1];

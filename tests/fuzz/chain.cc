@@ -13,7 +13,7 @@
 #include "ir/error.h"
 #include "ops/op.h"
 #include "passes/pass.h"
-#include "plan/arrange.h"
+#include "plan/steps.h"
 
 namespace sinter::fuzz {
 namespace {
@@ -129,7 +129,7 @@ constexpr int64_t kCache = 4096;  // so small that little pictures go in strips
 
 size_t make(Graph& g, const Target& target) {
   Decisions decisions;
-  arrange(g, target, decisions, kCache);
+  run_steps(g, {target, {}, kCache}, decisions);
   for (;;) {
     WeightStore weights;
     const Plan plan = make_plan(g, target, decisions, weights);
