@@ -124,7 +124,7 @@ void plan_once(Compiled& c, int threads, bool spend, Emitted* emitted = nullptr)
 
 // Plans for one thread, until the arena keeps its budget and the packed weights theirs.
 void plan_model(Compiled& c, int64_t most_weights) {
-  const auto excess = [&] { return weight_bytes(c.plan) - most_weights; };
+  const auto excess = [&] { return c.weights.size() - most_weights; };
   c.weights = WeightStore();
   Emitted emitted;
   for (;;) {
@@ -135,12 +135,10 @@ void plan_model(Compiled& c, int64_t most_weights) {
     read_pieces(*c.graph, *c.target, c.decisions);
     place_concats(*c.graph, *c.target, c.decisions);
   }
-  if (weight_bytes(c.plan) < static_cast<int64_t>(c.weights.bytes().size()))
-    c.weights = compact(c.plan, c.weights);
   if (excess() > 0)
     std::cerr << fmt::format(
         "sinter: warning: the weights take {} bytes as they are packed, {} more than 1.1 times the model's\n",
-        c.weights.bytes().size(), excess());
+        c.weights.size(), excess());
 }
 
 // Plans the same algorithms, which one thread's budget has left, for several: any number makes the same bits.

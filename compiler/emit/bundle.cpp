@@ -99,7 +99,7 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
       "once.");
   p.line("#define {}_ARENA_BYTES INT64_C({})", up, plan.arena_bytes);
   p.comment("Size of the weights.");
-  p.line("#define {}_WEIGHTS_BYTES INT64_C({})", up, store.bytes().size());
+  p.line("#define {}_WEIGHTS_BYTES INT64_C({})", up, store.size());
   if (o.threads > 1) {
     p.comment("The threads that a run can make use of.");
     p.line("#define {}_THREADS {}", up, o.threads);
@@ -205,7 +205,7 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
   j["target"] = target.name;
   j["arena_bytes"] = plan.arena_bytes;
   j["live_bytes"] = plan.live_bytes;
-  j["weights_bytes"] = store.bytes().size();
+  j["weights_bytes"] = store.size();
   for (const bool input : {true, false})
     for (const Member& m : members_of(input ? g.inputs : g.outputs)) {
       ordered_json t = tensor(m.value);

@@ -8,7 +8,8 @@
 
 namespace sinter {
 
-int64_t WeightStore::add(const void* data, size_t bytes) {
+size_t WeightStore::add(const void* data, size_t bytes) {
+  SINTER_CHECK(!is_file_, "weights are added to a file");
   const auto* p = static_cast<const unsigned char*>(data);
   uint64_t hash = 1469598103934665603ull;  // FNV-1a over 8-byte words
   size_t i = 0;
@@ -19,14 +20,42 @@ int64_t WeightStore::add(const void* data, size_t bytes) {
     hash ^= hash >> 29;
   }
   for (; i < bytes; ++i) hash = (hash ^ p[i]) * 1099511628211ull;
-  std::vector<int64_t>& same = by_hash_[{hash, bytes}];
-  for (int64_t at : same)
-    if (std::memcmp(bytes_.data() + at, data, bytes) == 0) return at;
-  bytes_.resize((bytes_.size() + 63) / 64 * 64, '\0');
-  const int64_t at = static_cast<int64_t>(bytes_.size());
-  bytes_.append(static_cast<const char*>(data), bytes);
-  same.push_back(at);
-  return at;
+  std::vector<size_t>& same = by_hash_[{hash, bytes}];
+  for (const size_t at : same)
+    if (std::memcmp(blobs_[at].bytes.data(), data, bytes) == 0) return at;
+  same.push_back(blobs_.size());
+  blobs_.push_back({std::string(static_cast<const char*>(data), bytes)});
+  return same.back();
+}
+
+int64_t WeightStore::place(size_t blob) {
+  SINTER_CHECK(!is_file_, "weights of a file are placed");
+  Blob& b = blobs_.at(blob);
+  if (b.offset >= 0) return b.offset;
+  b.offset = (size_ + 63) / 64 * 64;
+  size_ = b.offset + static_cast<int64_t>(b.bytes.size());
+  placed_.push_back(blob);
+  return b.offset;
+}
+
+void WeightStore::forget_places() {
+  for (const size_t blob : placed_) blobs_[blob].offset = -1;
+  placed_.clear();
+  size_ = 0;
+}
+
+const std::string& WeightStore::bytes() const {
+  if (is_file_) return file_;
+  is_file_ = true;
+  file_.reserve(static_cast<size_t>(size_));
+  for (const size_t blob : placed_) {
+    std::string part;  // freed here: the file takes its place
+    part.swap(blobs_[blob].bytes);
+    file_.resize(static_cast<size_t>(blobs_[blob].offset), '\0');
+    file_ += part;
+  }
+  blobs_.clear();
+  return file_;
 }
 
 std::string shape_comment(const Shape& shape) {
@@ -90,7 +119,7 @@ std::string LayerWriter::read(const Value* v, bool planar) {
   if (v->data) {
     p.kind = Parameter::Kind::kWeights;
     p.bytes = v->data->bytes();
-    p.offset = store_.add(v->data->data(), static_cast<size_t>(p.bytes));
+    p.blob = store_.add(v->data->data(), static_cast<size_t>(p.bytes));
   }
   return input_names_[v] = add(std::move(p));
 }
@@ -115,7 +144,7 @@ std::string LayerWriter::weights(const std::string& name, const std::string& typ
               .type = "const " + type + "*",
               .name = name,
               .comment = comment,
-              .offset = store_.add(data, bytes),
+              .blob = store_.add(data, bytes),
               .bytes = static_cast<int64_t>(bytes),
               .symbol = nullptr});
 }

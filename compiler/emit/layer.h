@@ -18,17 +18,31 @@
 
 namespace sinter {
 
-// The bytes that become NAME.weights: blobs at 64-byte aligned offsets; equal blobs are stored once.
+// The weights of a plan: blobs of packed bytes, and NAME.weights, which has those that the plan's layers use
+// at 64-byte aligned offsets. Equal blobs are stored once. A plan that is made again gives places anew, and
+// what layers had before they changed gets none.
 class WeightStore {
  public:
-  int64_t add(const void* data, size_t bytes);  // offset
-  const std::string& bytes() const { return bytes_; }
-  // The bytes that the store would have behind a store of `end` bytes and another blob of `bytes`.
-  static int64_t behind(int64_t end, int64_t bytes) { return (end + 63) / 64 * 64 + bytes; }
+  // The number of the blob that has these bytes.
+  size_t add(const void* data, size_t bytes);
+  // Its offset in NAME.weights, where blobs lie in the order of the first calls.
+  int64_t place(size_t blob);
+  void forget_places();
+  int64_t size() const { return size_; }  // of NAME.weights
+  // NAME.weights. The blobs turn into it: none can be added or placed afterwards.
+  const std::string& bytes() const;
 
  private:
-  std::string bytes_;
-  std::map<std::pair<uint64_t, size_t>, std::vector<int64_t>> by_hash_;
+  struct Blob {
+    std::string bytes;
+    int64_t offset = -1;
+  };
+  mutable std::vector<Blob> blobs_;
+  std::vector<size_t> placed_;
+  int64_t size_ = 0;
+  mutable std::string file_;
+  mutable bool is_file_ = false;
+  std::map<std::pair<uint64_t, size_t>, std::vector<size_t>> by_hash_;
 };
 
 struct Parameter {
@@ -38,7 +52,8 @@ struct Parameter {
   std::string name;
   std::string comment;           // shape and layout: "[N][56][56][64]"
   const Value* value = nullptr;  // kInput, kOutput
-  int64_t offset = 0;            // kWeights: into the store
+  size_t blob = 0;               // kWeights: in the store
+  int64_t offset = 0;            // kWeights: in NAME.weights, once the plan is made
   int64_t bytes = 0;             // kWeights, kScratch (at the bounds)
   int64_t more_parts = 0;        // kScratch: bytes of those that parts beyond the first take
   SymbolPtr symbol;              // kSymbol: passed by value; kCount: std::int64_t* that the layer sets

@@ -23,9 +23,12 @@ class PanelWeights {
   // One group's weights behind those of the groups before: element (k, channel) is at(k, channel).
   template <class At>
   void add_group(int64_t channels, At at) {
-    const std::vector<float> one = pack_panels(panels_, w_.target.lanes, channels, k_count_, at, short_rows_);
-    packed_.insert(packed_.end(), one.begin(), one.end());
+    std::vector<float> one = pack_panels(panels_, w_.target.lanes, channels, k_count_, at, short_rows_);
     group_size_ = static_cast<int64_t>(one.size());
+    if (packed_.empty())
+      packed_ = std::move(one);
+    else
+      packed_.insert(packed_.end(), one.begin(), one.end());
   }
   // Makes the groups the parameter `name`.
   void store(const std::string& name, const std::string& comment);

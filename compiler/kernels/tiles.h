@@ -42,6 +42,7 @@ template <class At>
 std::vector<float> pack_panels(const Panels& p, int lanes, int64_t channels, int64_t k_count, At at,
                                bool short_rows = false) {
   std::vector<float> out;
+  out.reserve(static_cast<size_t>((p.full * p.vectors + p.rest) * lanes * k_count + lanes));
   const int64_t count = p.full + (p.rest ? 1 : 0);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t first = i * p.vectors * lanes, whole = int64_t{i < p.full ? p.vectors : p.rest} * lanes,

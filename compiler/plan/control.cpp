@@ -113,7 +113,7 @@ class ControlLayer {
     Parameter& p = layer_.parameters.back();
     p.kind = Kind::kWeights;
     p.bytes = v.data->bytes();
-    p.offset = store_.add(v.data->data(), static_cast<size_t>(p.bytes));
+    p.blob = store_.add(v.data->data(), static_cast<size_t>(p.bytes));
   }
 
   // Symbols that the bodies define themselves: extents of carried values, the iteration.

@@ -4,8 +4,6 @@
 // and the graph is planned anew. Most layers are the same then: what a kernel writes depends on its node, on
 // what is decided of it, on the gaps between its inputs' pixels, and on its function's name. Where these have
 // not changed, neither text nor packed weights are made again.
-//
-// The WeightStore of such plans also has what layers had before they changed; compact() leaves that out.
 #pragma once
 #include <unordered_map>
 #include <vector>
@@ -31,10 +29,5 @@ class Emitted {
   static std::vector<Dim> strides_of(const Node& n, const Decisions& decisions);
   std::unordered_map<const Node*, Entry> entries_;
 };
-
-// The bytes of the weights that the plan's layers use, as compact() stores them.
-int64_t weight_bytes(const Plan&);
-// A store of just these, in the layers' order; the plan's offsets become those in it.
-WeightStore compact(Plan&, const WeightStore&);
 
 }  // namespace sinter

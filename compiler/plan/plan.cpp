@@ -483,6 +483,15 @@ bool check_bounds(const Graph& g, std::vector<std::string>& problems) {
   return all;
 }
 
+// The offsets of all weights, in the order in which layers are written.
+void place_weights(Plan& plan, WeightStore& store) {
+  for (size_t i = 0; i < plan.layers.size(); ++i) {
+    for (Plan& body : plan.bodies[i]) place_weights(body, store);
+    for (Parameter& p : plan.layers[i].parameters)
+      if (p.kind == Parameter::Kind::kWeights) p.offset = store.place(p.blob);
+  }
+}
+
 // Without check_counts: what a body does not find itself, the graph around it must know.
 Plan plan_graph(const Graph& g, Planning& p) {
   Plan plan;
@@ -520,6 +529,8 @@ Plan make_plan(const Graph& g, const Target& target, const Decisions& decisions,
   Plan plan = plan_graph(g, p);
   if (p.problems.empty()) check_counts(g, plan, p.problems);
   if (!p.problems.empty()) throw Refusal(std::move(p.problems));
+  store.forget_places();
+  place_weights(plan, store);
   return plan;
 }
 
