@@ -89,7 +89,7 @@ SINTER_INLINE void store_n(float* p, f32v v, std::ptrdiff_t n) {
   }
   if (n & 1) _mm_store_ss(p, rest);
 }
-template <class V = f32v>
+template <class V = f32v, if_words<V> = 0>
 SINTER_INLINE V splat(float x) {
   if constexpr (std::is_same_v<V, float>) {
     return x;
@@ -97,7 +97,7 @@ SINTER_INLINE V splat(float x) {
     return (f32v)_mm256_set1_ps(x);
   }
 }
-template <class V = i32v>
+template <class V = i32v, if_words<V> = 0>
 SINTER_INLINE V splat_int(int32_t x) {
   if constexpr (std::is_same_v<V, int32_t>) {
     return x;

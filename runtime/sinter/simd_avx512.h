@@ -91,7 +91,7 @@ SINTER_INLINE V load_n(const float* p, std::ptrdiff_t n) {
 SINTER_INLINE void store_n(float* p, f32v v, std::ptrdiff_t n) {
   _mm512_mask_storeu_ps(p, detail::first_lanes(n), detail::ps(v));
 }
-template <class V = f32v>
+template <class V = f32v, if_words<V> = 0>
 SINTER_INLINE V splat(float x) {
   if constexpr (std::is_same_v<V, float>) {
     return x;
@@ -99,7 +99,7 @@ SINTER_INLINE V splat(float x) {
     return (f32v)_mm512_set1_ps(x);
   }
 }
-template <class V = i32v>
+template <class V = i32v, if_words<V> = 0>
 SINTER_INLINE V splat_int(int32_t x) {
   if constexpr (std::is_same_v<V, int32_t>) {
     return x;

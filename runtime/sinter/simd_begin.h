@@ -22,4 +22,14 @@
 #define SINTER_UNROLL _Pragma("GCC unroll 64")
 #endif
 
+namespace sinter {
+// Vectors of 16-bit lanes (simd_half.h), which have words of the same names.
+template <class V>
+inline constexpr bool of_halves = false;
+template <class V>
+using if_words = std::enable_if_t<!of_halves<V>, int>;
+template <class V>
+using if_halves = std::enable_if_t<of_halves<V>, int>;
+}  // namespace sinter
+
 #endif  // SINTER_SIMD_BEGIN_H_

@@ -167,26 +167,26 @@ SINTER_INLINE void store(int32_t* p, int32_t v) { *p = v; }
 SINTER_INLINE void store_n(float* p, float v, std::ptrdiff_t n) {
   if (n > 0) *p = v;
 }
-template <class V = f32v>
+template <class V = f32v, if_words<V> = 0>
 SINTER_INLINE V zero() {
   return splat<V>(0.0f);
 }
 
 #if defined(SINTER_ISA_NEON)
-template <class V>
+template <class V, if_words<V> = 0>
 SINTER_INLINE V min_nan(V a, V b) {
   return min(a, b);
 }
-template <class V>
+template <class V, if_words<V> = 0>
 SINTER_INLINE V max_nan(V a, V b) {
   return max(a, b);
 }
 #else
-template <class V>
+template <class V, if_words<V> = 0>
 SINTER_INLINE V min_nan(V a, V b) {
   return select(ne(b, b), b, min(a, b));
 }
-template <class V>
+template <class V, if_words<V> = 0>
 SINTER_INLINE V max_nan(V a, V b) {
   return select(ne(b, b), b, max(a, b));
 }
@@ -222,5 +222,9 @@ SINTER_INLINE void transpose(f32v (&)[1]) {}
 #endif
 
 }  // namespace sinter::SINTER_ISA
+
+#if defined(SINTER_HALF_ARITHMETIC)
+#include "sinter/simd_half.h"
+#endif
 
 #endif  // SINTER_SIMD_COMMON_H_

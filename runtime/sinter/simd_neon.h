@@ -1,6 +1,6 @@
 // SIMD words for ARMv8-A's Advanced SIMD (AArch64): 4 lanes of 32 bits. Every AArch64 compiler has it on, so
-// nothing is switched but dot products (dot_products.h). Rules of use as in simd_avx512.h; the word list is
-// in simd_common.h.
+// nothing is switched but dot products (dot_products.h) and arithmetic of halves (half_arithmetic.h). Rules of
+// use as in simd_avx512.h; the word list is in simd_common.h.
 #ifndef SINTER_SIMD_NEON_H_
 #define SINTER_SIMD_NEON_H_
 #ifdef SINTER_ISA
@@ -11,7 +11,19 @@
 #define SINTER_ISA_FMA 1
 #define SINTER_ISA_REGISTERS 32
 
-#if defined(SINTER_DOT_PRODUCTS) && !defined(__ARM_FEATURE_DOTPROD)
+// What the unit asks for and the compiler's flags don't have.
+#if defined(SINTER_HALF_ARITHMETIC) && !defined(__ARM_FEATURE_FP16_VECTOR_ARITHMETIC)
+#if defined(__clang__) && __clang_major__ < 16
+#error "this clang's arm_neon.h has no halves but with -march=armv8.2-a+fp16"
+#elif defined(__clang__)
+#pragma clang attribute push(__attribute__((target("dotprod,fullfp16"))), apply_to = function)
+#define SINTER_ISA_POP 1
+#elif defined(SINTER_DOT_PRODUCTS)
+#pragma GCC target("arch=armv8.2-a+dotprod+fp16")
+#else
+#pragma GCC target("arch=armv8.2-a+fp16")
+#endif
+#elif defined(SINTER_DOT_PRODUCTS) && !defined(__ARM_FEATURE_DOTPROD)
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
 #define SINTER_ISA_POP 1
@@ -88,7 +100,7 @@ SINTER_INLINE void store_n(float* p, f32v v, std::ptrdiff_t n) {
   if (n == 3) vst1q_lane_f32(p + 2, detail::ps(v), 2);
   if (n == 1) vst1q_lane_f32(p, detail::ps(v), 0);
 }
-template <class V = f32v>
+template <class V = f32v, if_words<V> = 0>
 SINTER_INLINE V splat(float x) {
   if constexpr (std::is_same_v<V, float>) {
     return x;
@@ -96,7 +108,7 @@ SINTER_INLINE V splat(float x) {
     return (f32v)vdupq_n_f32(x);
   }
 }
-template <class V = i32v>
+template <class V = i32v, if_words<V> = 0>
 SINTER_INLINE V splat_int(int32_t x) {
   if constexpr (std::is_same_v<V, int32_t>) {
     return x;

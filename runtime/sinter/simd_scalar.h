@@ -35,11 +35,11 @@ template <class V = f32v>
 SINTER_INLINE V load_n(const float* p, std::ptrdiff_t n) {
   return n > 0 ? *p : 0.0f;
 }
-template <class V = f32v>
+template <class V = f32v, if_words<V> = 0>
 SINTER_INLINE V splat(float x) {
   return x;
 }
-template <class V = i32v>
+template <class V = i32v, if_words<V> = 0>
 SINTER_INLINE V splat_int(int32_t x) {
   return x;
 }

@@ -82,7 +82,7 @@ SINTER_INLINE void store_n(float* p, f32v v, std::ptrdiff_t n) {
   if (n == 3) _mm_store_ss(p + 2, _mm_movehl_ps(detail::ps(v), detail::ps(v)));
   if (n == 1) _mm_store_ss(p, detail::ps(v));
 }
-template <class V = f32v>
+template <class V = f32v, if_words<V> = 0>
 SINTER_INLINE V splat(float x) {
   if constexpr (std::is_same_v<V, float>) {
     return x;
@@ -90,7 +90,7 @@ SINTER_INLINE V splat(float x) {
     return (f32v)_mm_set1_ps(x);
   }
 }
-template <class V = i32v>
+template <class V = i32v, if_words<V> = 0>
 SINTER_INLINE V splat_int(int32_t x) {
   if constexpr (std::is_same_v<V, int32_t>) {
     return x;

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#if defined(SINTER_TEST_HALVES) && defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
 
 static bool cpu_runs_it() {
 #if defined(SINTER_TEST_CPU_AVX512)
@@ -12,6 +15,8 @@ static bool cpu_runs_it() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #elif defined(SINTER_TEST_CPU_SSE42)
   return __builtin_cpu_supports("sse4.2");
+#elif defined(SINTER_TEST_HALVES) && defined(__aarch64__)
+  return (getauxval(AT_HWCAP) & (1u << 10)) != 0;  // HWCAP_ASIMDHP
 #else
   return true;
 #endif
