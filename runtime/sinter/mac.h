@@ -496,7 +496,8 @@ template <int N>
 using Int = std::integral_constant<int, N>;
 
 // The first `lanes` lanes, 1 to kLanes; a constant kLanes makes them load and store.
-SINTER_INLINE f32v load_lanes(const float* p, int lanes) {
+template <class V = f32v, if_words<V> = 0>
+SINTER_INLINE V load_lanes(const float* p, int lanes) {
   return lanes == kLanes ? load(p) : load_n(p, lanes);
 }
 SINTER_INLINE void store_lanes(float* p, f32v v, int lanes) {

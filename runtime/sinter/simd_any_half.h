@@ -7,6 +7,9 @@
 #error "include sinter/half_arithmetic.h and a sinter/simd_*.h"
 #endif
 
+// Words that take so long are not worth inlining, which took the compiler minutes for a tile.
+#define SINTER_CALLED [[gnu::noinline, maybe_unused]] static
+
 namespace sinter::SINTER_ISA {
 
 struct f16v {
@@ -112,53 +115,53 @@ SINTER_INLINE V splat(float x) {
   return splat<V>(to_half(x));
 }
 
-SINTER_INLINE f16v add(f16v a, f16v b) {
+SINTER_CALLED f16v add(f16v a, f16v b) {
   return detail::of_floats([](float x, float y) { return x + y; }, a, b);
 }
-SINTER_INLINE f16v sub(f16v a, f16v b) {
+SINTER_CALLED f16v sub(f16v a, f16v b) {
   return detail::of_floats([](float x, float y) { return x - y; }, a, b);
 }
-SINTER_INLINE f16v mul(f16v a, f16v b) {
+SINTER_CALLED f16v mul(f16v a, f16v b) {
   return detail::of_floats([](float x, float y) { return x * y; }, a, b);
 }
-SINTER_INLINE f16v div(f16v a, f16v b) {
+SINTER_CALLED f16v div(f16v a, f16v b) {
   return detail::of_floats([](float x, float y) { return x / y; }, a, b);
 }
-SINTER_INLINE f16v sqrt(f16v a) {
+SINTER_CALLED f16v sqrt(f16v a) {
   return detail::of_floats([](float x) { return __builtin_sqrtf(x); }, a);
 }
-SINTER_INLINE f16v neg(f16v a) {
+SINTER_CALLED f16v neg(f16v a) {
   return detail::each_half<f16v>(
       [&](int i) { return half{static_cast<uint16_t>(a.lane[i].bits ^ 0x8000u)}; });
 }
-SINTER_INLINE f16v abs(f16v a) {
+SINTER_CALLED f16v abs(f16v a) {
   return detail::each_half<f16v>(
       [&](int i) { return half{static_cast<uint16_t>(a.lane[i].bits & 0x7fffu)}; });
 }
-SINTER_INLINE f16v fma(f16v a, f16v b, f16v c) {
+SINTER_CALLED f16v fma(f16v a, f16v b, f16v c) {
   return detail::each_half<f16v>([&](int i) { return detail::fused(a.lane[i], b.lane[i], c.lane[i], 1); });
 }
-SINTER_INLINE f16v fnma(f16v a, f16v b, f16v c) {
+SINTER_CALLED f16v fnma(f16v a, f16v b, f16v c) {
   return detail::each_half<f16v>([&](int i) { return detail::fused(a.lane[i], b.lane[i], c.lane[i], -1); });
 }
-SINTER_INLINE f16v min(f16v a, f16v b) { return detail::of_floats(detail::less_of, a, b); }
-SINTER_INLINE f16v max(f16v a, f16v b) { return neg(min(neg(a), neg(b))); }
-SINTER_INLINE f16v floor(f16v a) {
+SINTER_CALLED f16v min(f16v a, f16v b) { return detail::of_floats(detail::less_of, a, b); }
+SINTER_CALLED f16v max(f16v a, f16v b) { return neg(min(neg(a), neg(b))); }
+SINTER_CALLED f16v floor(f16v a) {
   return detail::of_floats([](float x) { return __builtin_floorf(x); }, a);
 }
-SINTER_INLINE f16v ceil(f16v a) {
+SINTER_CALLED f16v ceil(f16v a) {
   return detail::of_floats([](float x) { return __builtin_ceilf(x); }, a);
 }
-SINTER_INLINE f16v trunc(f16v a) {
+SINTER_CALLED f16v trunc(f16v a) {
   return detail::of_floats([](float x) { return __builtin_truncf(x); }, a);
 }
-SINTER_INLINE f16v round(f16v a) {
+SINTER_CALLED f16v round(f16v a) {
   return detail::of_floats([](float x) { return __builtin_rintf(x); }, a);
 }
-SINTER_INLINE f16v reciprocal_estimate(f16v a) {
+SINTER_CALLED f16v reciprocal_estimate(f16v a) {
   return detail::each_half<f16v>([&](int i) { return detail::reciprocal_of(a.lane[i]); });
 }
-SINTER_INLINE f16v reciprocal_step(f16v a, f16v b) {
+SINTER_CALLED f16v reciprocal_step(f16v a, f16v b) {
   return detail::each_half<f16v>([&](int i) {
     const double x = static_cast<double>(to_float(a.lane[i])), y = static_cast<double>(to_float(b.lane[i]));
     const bool none = (std::isinf(x) && y == 0) || (x == 0 && std::isinf(y));  // infinity times zero: 0 here
@@ -166,59 +169,59 @@ SINTER_INLINE f16v reciprocal_step(f16v a, f16v b) {
   });
 }
 
-SINTER_INLINE m16v lt(f16v a, f16v b) {
+SINTER_CALLED m16v lt(f16v a, f16v b) {
   return detail::compare([](float x, float y) { return x < y; }, a, b);
 }
-SINTER_INLINE m16v le(f16v a, f16v b) {
+SINTER_CALLED m16v le(f16v a, f16v b) {
   return detail::compare([](float x, float y) { return x <= y; }, a, b);
 }
-SINTER_INLINE m16v gt(f16v a, f16v b) { return lt(b, a); }
-SINTER_INLINE m16v ge(f16v a, f16v b) { return le(b, a); }
-SINTER_INLINE m16v eq(f16v a, f16v b) {
+SINTER_CALLED m16v gt(f16v a, f16v b) { return lt(b, a); }
+SINTER_CALLED m16v ge(f16v a, f16v b) { return le(b, a); }
+SINTER_CALLED m16v eq(f16v a, f16v b) {
   return detail::compare([](float x, float y) { return x == y; }, a, b);
 }
-SINTER_INLINE m16v ne(f16v a, f16v b) {
+SINTER_CALLED m16v ne(f16v a, f16v b) {
   return detail::compare([](float x, float y) { return x != y; }, a, b);
 }
-SINTER_INLINE f16v select(m16v m, f16v a, f16v b) {
+SINTER_CALLED f16v select(m16v m, f16v a, f16v b) {
   return detail::each_half<f16v>([&](int i) { return m.lane[i] ? a.lane[i] : b.lane[i]; });
 }
-SINTER_INLINE m16v mask_and(m16v a, m16v b) {
+SINTER_CALLED m16v mask_and(m16v a, m16v b) {
   return detail::each_half<m16v>([&](int i) { return a.lane[i] && b.lane[i]; });
 }
-SINTER_INLINE m16v mask_or(m16v a, m16v b) {
+SINTER_CALLED m16v mask_or(m16v a, m16v b) {
   return detail::each_half<m16v>([&](int i) { return a.lane[i] || b.lane[i]; });
 }
-SINTER_INLINE m16v mask_not(m16v a) {
+SINTER_CALLED m16v mask_not(m16v a) {
   return detail::each_half<m16v>([&](int i) { return !a.lane[i]; });
 }
-SINTER_INLINE bool any(m16v m) {
+SINTER_CALLED bool any(m16v m) {
   bool r = false;
   for (bool b : m.lane) r = r || b;
   return r;
 }
-SINTER_INLINE bool all(m16v m) { return !any(mask_not(m)); }
+SINTER_CALLED bool all(m16v m) { return !any(mask_not(m)); }
 
-SINTER_INLINE i16v bits(f16v a) {
+SINTER_CALLED i16v bits(f16v a) {
   return detail::each_half<i16v>([&](int i) { return static_cast<int16_t>(a.lane[i].bits); });
 }
-SINTER_INLINE f16v half_bits(i16v a) {
+SINTER_CALLED f16v half_bits(i16v a) {
   return detail::each_half<f16v>([&](int i) { return half{static_cast<uint16_t>(a.lane[i])}; });
 }
 template <class I, if_halves<I> = 0>
 SINTER_INLINE I splat_int(int x) {
   return detail::each_half<i16v>([&](int) { return static_cast<int16_t>(x); });
 }
-SINTER_INLINE i16v add(i16v a, i16v b) {
+SINTER_CALLED i16v add(i16v a, i16v b) {
   return detail::of_ints([](int x, int y) { return x + y; }, a, b);
 }
-SINTER_INLINE i16v sub(i16v a, i16v b) {
+SINTER_CALLED i16v sub(i16v a, i16v b) {
   return detail::of_ints([](int x, int y) { return x - y; }, a, b);
 }
-SINTER_INLINE i16v bit_and(i16v a, i16v b) {
+SINTER_CALLED i16v bit_and(i16v a, i16v b) {
   return detail::of_ints([](int x, int y) { return x & y; }, a, b);
 }
-SINTER_INLINE i16v bit_or(i16v a, i16v b) {
+SINTER_CALLED i16v bit_or(i16v a, i16v b) {
   return detail::of_ints([](int x, int y) { return x | y; }, a, b);
 }
 template <int N>
@@ -230,14 +233,14 @@ SINTER_INLINE i16v shift_right(i16v a) {
   return detail::of_ints([](int x, int) { return x >> N; }, a, a);
 }
 
-SINTER_INLINE Wide widen_lanes(f16v a) {
+SINTER_CALLED Wide widen_lanes(f16v a) {
   float f[8];
   for (int i = 0; i < 8; i++) f[i] = to_float(a.lane[i]);
   Wide w;
   for (int i = 0; i < kFloatVectors; i++) w.part[i] = load(f + i * kLanes);
   return w;
 }
-SINTER_INLINE f16v narrow(const Wide& w) {
+SINTER_CALLED f16v narrow(const Wide& w) {
   float f[8];
   for (int i = 0; i < kFloatVectors; i++) store(f + i * kLanes, w.part[i]);
   return detail::each_half<f16v>([&](int i) { return to_half(f[i]); });
@@ -247,12 +250,12 @@ SINTER_INLINE void store(half* p, f32v v) {
   store(f, v);
   for (int i = 0; i < kLanes; i++) p[i] = to_half(f[i]);
 }
-SINTER_INLINE float hmax(f16v v) {
+SINTER_CALLED float hmax(f16v v) {
   f16v m = v;
   for (int i = 1; i < 8; i++) m = max(m, splat<f16v>(v.lane[i]));
   return to_float(m.lane[0]);
 }
-SINTER_INLINE float hmin(f16v v) { return -hmax(neg(v)); }
+SINTER_CALLED float hmin(f16v v) { return -hmax(neg(v)); }
 
 SINTER_INLINE void transpose(f16v (&r)[8]) {
   for (int i = 0; i < 8; i++)
@@ -265,4 +268,5 @@ SINTER_INLINE void transpose(f16v (&r)[8]) {
 
 }  // namespace sinter::SINTER_ISA
 
+#undef SINTER_CALLED
 #endif  // SINTER_SIMD_ANY_HALF_H_

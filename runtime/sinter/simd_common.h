@@ -40,6 +40,13 @@ namespace sinter::SINTER_ISA {
 template <class V>
 using int_of = std::conditional_t<std::is_same_v<V, float>, int32_t, i32v>;
 
+// The vector of elements E in memory, float or half, and its lanes.
+template <class E>
+struct VectorOf {
+  using type = f32v;
+  static constexpr int kLanesOf = kLanes;
+};
+
 #if !defined(SINTER_ISA_SCALAR)
 SINTER_INLINE f32v add(f32v a, f32v b) { return a + b; }
 SINTER_INLINE f32v sub(f32v a, f32v b) { return a - b; }
@@ -226,5 +233,12 @@ SINTER_INLINE void transpose(f32v (&)[1]) {}
 #if defined(SINTER_HALF_ARITHMETIC)
 #include "sinter/simd_half.h"
 #endif
+
+namespace sinter::SINTER_ISA {
+template <class E>
+using vector_of = typename VectorOf<E>::type;
+template <class E>
+constexpr int lanes_of = VectorOf<E>::kLanesOf;
+}  // namespace sinter::SINTER_ISA
 
 #endif  // SINTER_SIMD_COMMON_H_

@@ -49,6 +49,11 @@ struct Wide {
 
 namespace sinter::SINTER_ISA {
 
+template <>
+struct VectorOf<half> {
+  using type = f16v;
+  static constexpr int kLanesOf = kHalfLanes;
+};
 template <class V, if_halves<V> = 0>
 SINTER_INLINE V zero() {
   return splat<V>(half{0});

@@ -12,6 +12,8 @@
 // numbers, and of those of odd ones. Each has positions of its own, together N = 2 M + R - 2; where one has a
 // single tap (R = 3), its M inputs are its positions, and all have the same weights.
 //
+// Elements are floats or halves (simd_half.h); what is written below as one type serves both.
+//
 // Weights come transformed; the sums over input channels at each of the NY x NX positions are matrix products
 // (mac.h). Here are the two transforms of data.
 #ifndef SINTER_WINOGRAD_H_
@@ -27,29 +29,33 @@ namespace sinter::SINTER_ISA {
 namespace detail {
 
 // Bt d: N values to N positions, in place.
-SINTER_INLINE void winograd_forward(f32v (&)[1]) {}
-SINTER_INLINE void winograd_forward(f32v (&d)[4]) {
-  const f32v a = sub(d[0], d[2]), b = add(d[1], d[2]), c = sub(d[2], d[1]), e = sub(d[3], d[1]);
+template <class V>
+SINTER_INLINE void winograd_forward(V (&)[1]) {}
+template <class V>
+SINTER_INLINE void winograd_forward(V (&d)[4]) {
+  const V a = sub(d[0], d[2]), b = add(d[1], d[2]), c = sub(d[2], d[1]), e = sub(d[3], d[1]);
   d[0] = a, d[1] = b, d[2] = c, d[3] = e;
 }
-SINTER_INLINE void winograd_forward(f32v (&d)[6]) {
-  const f32v two = splat(2.0f), half = splat(0.5f), c = splat(2.5f);
-  const f32v r = splat(0.70710678f), r2 = splat(1.41421356f);
-  const f32v even = fnma(two, d[2], d[4]), odd = fnma(two, d[1], d[3]);
-  const f32v even2 = fnma(half, d[2], d[4]), odd2 = fnma(half, d[1], d[3]);
-  const f32v first = fnma(c, d[2], add(d[0], d[4])), last = fnma(c, d[3], add(d[1], d[5]));
+template <class V>
+SINTER_INLINE void winograd_forward(V (&d)[6]) {
+  const V two = splat<V>(2.0f), half = splat<V>(0.5f), c = splat<V>(2.5f);
+  const V r = splat<V>(0.70710678f), r2 = splat<V>(1.41421356f);
+  const V even = fnma(two, d[2], d[4]), odd = fnma(two, d[1], d[3]);
+  const V even2 = fnma(half, d[2], d[4]), odd2 = fnma(half, d[1], d[3]);
+  const V first = fnma(c, d[2], add(d[0], d[4])), last = fnma(c, d[3], add(d[1], d[5]));
   d[0] = first, d[1] = fma(r, odd, even), d[2] = fnma(r, odd, even);
   d[3] = fma(r2, odd2, even2), d[4] = fnma(r2, odd2, even2), d[5] = last;
 }
-SINTER_INLINE void winograd_forward(f32v (&d)[8]) {
-  const f32v c17 = splat(4.25f), c21 = splat(5.25f), half = splat(0.5f);
-  const f32v first = fma(c21, sub(d[4], d[2]), sub(d[0], d[6]));
-  const f32v last = fma(c21, sub(d[3], d[5]), sub(d[7], d[1]));
-  const f32v even1 = fnma(c17, d[4], add(d[2], d[6])), odd1 = fnma(c17, d[3], add(d[1], d[5]));
-  const f32v even2 = fnma(splat(1.25f), d[4], fma(splat(0.25f), d[2], d[6]));
-  const f32v odd2 = fma(splat(4.0f), d[5], fnma(splat(5.0f), d[3], d[1]));
-  const f32v even3 = fnma(splat(5.0f), d[4], fma(splat(4.0f), d[2], d[6]));
-  const f32v odd3 = fma(splat(4.0f), d[1], fnma(splat(5.0f), d[3], d[5]));
+template <class V>
+SINTER_INLINE void winograd_forward(V (&d)[8]) {
+  const V c17 = splat<V>(4.25f), c21 = splat<V>(5.25f), half = splat<V>(0.5f);
+  const V first = fma(c21, sub(d[4], d[2]), sub(d[0], d[6]));
+  const V last = fma(c21, sub(d[3], d[5]), sub(d[7], d[1]));
+  const V even1 = fnma(c17, d[4], add(d[2], d[6])), odd1 = fnma(c17, d[3], add(d[1], d[5]));
+  const V even2 = fnma(splat<V>(1.25f), d[4], fma(splat<V>(0.25f), d[2], d[6]));
+  const V odd2 = fma(splat<V>(4.0f), d[5], fnma(splat<V>(5.0f), d[3], d[1]));
+  const V even3 = fnma(splat<V>(5.0f), d[4], fma(splat<V>(4.0f), d[2], d[6]));
+  const V odd3 = fma(splat<V>(4.0f), d[1], fnma(splat<V>(5.0f), d[3], d[5]));
   d[0] = first, d[1] = add(even1, odd1), d[2] = sub(even1, odd1);
   d[3] = fma(half, odd2, even2), d[4] = fnma(half, odd2, even2);
   d[5] = fma(half, odd3, even3), d[6] = fnma(half, odd3, even3), d[7] = last;
@@ -58,40 +64,43 @@ SINTER_INLINE void winograd_forward(f32v (&d)[8]) {
 // At m: N positions to M values. Value i sums the positions by the i-th power of their points: those of a
 // point and its negative are added for even i, subtracted for odd i. The last value has infinity's position
 // too.
-SINTER_INLINE void winograd_back(const f32v (&m)[1], f32v (&y)[1]) { y[0] = m[0]; }
-template <int M>
-SINTER_INLINE void winograd_back(const f32v (&m)[4], f32v (&y)[M]) {
-  const f32v a = add(m[1], m[2]), b = sub(m[1], m[2]);
+template <class V>
+SINTER_INLINE void winograd_back(const V (&m)[1], V (&y)[1]) {
+  y[0] = m[0];
+}
+template <int M, class V>
+SINTER_INLINE void winograd_back(const V (&m)[4], V (&y)[M]) {
+  const V a = add(m[1], m[2]), b = sub(m[1], m[2]);
   y[0] = add(m[0], a);
   SINTER_UNROLL
   for (int i = 1; i < M; i++) {
-    const f32v part = i % 2 == 0 ? a : b;
+    const V part = i % 2 == 0 ? a : b;
     y[i] = i == M - 1 ? add(part, m[3]) : part;
   }
 }
-template <int M>
-SINTER_INLINE void winograd_back(const f32v (&m)[6], f32v (&y)[M]) {
+template <int M, class V>
+SINTER_INLINE void winograd_back(const V (&m)[6], V (&y)[M]) {
   constexpr float kNear[5] = {1.0f, 0.70710678f, 0.5f, 0.35355339f, 0.25f};
   constexpr float kFar[5] = {1.0f, 1.41421356f, 2.0f, 2.82842712f, 4.0f};
-  const f32v a = add(m[1], m[2]), b = sub(m[1], m[2]), c = add(m[3], m[4]), d = sub(m[3], m[4]);
+  const V a = add(m[1], m[2]), b = sub(m[1], m[2]), c = add(m[3], m[4]), d = sub(m[3], m[4]);
   y[0] = add(add(m[0], a), c);
   SINTER_UNROLL
   for (int i = 1; i < M; i++) {
-    const f32v near = i % 2 == 0 ? a : b, far = i % 2 == 0 ? c : d, power = splat(kFar[i]);
-    y[i] = fma(splat(kNear[i]), near, i == M - 1 ? fma(power, far, m[5]) : mul(power, far));
+    const V near = i % 2 == 0 ? a : b, far = i % 2 == 0 ? c : d, power = splat<V>(kFar[i]);
+    y[i] = fma(splat<V>(kNear[i]), near, i == M - 1 ? fma(power, far, m[5]) : mul(power, far));
   }
 }
-template <int M>
-SINTER_INLINE void winograd_back(const f32v (&m)[8], f32v (&y)[M]) {
+template <int M, class V>
+SINTER_INLINE void winograd_back(const V (&m)[8], V (&y)[M]) {
   constexpr float kTwo[7] = {1.0f, 2.0f, 4.0f, 8.0f, 16.0f, 32.0f, 64.0f};
   constexpr float kHalf[7] = {1.0f, 0.5f, 0.25f, 0.125f, 0.0625f, 0.03125f, 0.015625f};
-  const f32v a = add(m[1], m[2]), b = sub(m[1], m[2]), c = add(m[3], m[4]), d = sub(m[3], m[4]);
-  const f32v e = add(m[5], m[6]), f = sub(m[5], m[6]);
+  const V a = add(m[1], m[2]), b = sub(m[1], m[2]), c = add(m[3], m[4]), d = sub(m[3], m[4]);
+  const V e = add(m[5], m[6]), f = sub(m[5], m[6]);
   y[0] = add(add(m[0], a), add(c, e));
   SINTER_UNROLL
   for (int i = 1; i < M; i++) {
-    const f32v one = i % 2 == 0 ? a : b, two = i % 2 == 0 ? c : d, half = i % 2 == 0 ? e : f;
-    y[i] = fma(splat(kTwo[i]), two, fma(splat(kHalf[i]), half, i == M - 1 ? add(one, m[7]) : one));
+    const V one = i % 2 == 0 ? a : b, two = i % 2 == 0 ? c : d, half = i % 2 == 0 ? e : f;
+    y[i] = fma(splat<V>(kTwo[i]), two, fma(splat<V>(kHalf[i]), half, i == M - 1 ? add(one, m[7]) : one));
   }
 }
 
@@ -108,12 +117,12 @@ struct WinogradAxis {
 };
 
 // Bt d along an axis, in place: positions of the even inputs before those of the odd ones.
-template <class Axis>
-SINTER_INLINE void winograd_forward_along(f32v (&d)[Axis::kPositions]) {
+template <class Axis, class V>
+SINTER_INLINE void winograd_forward_along(V (&d)[Axis::kPositions]) {
   if constexpr (!Axis::kPhases) {
     winograd_forward(d);
   } else {
-    f32v even[Axis::kEven], odd[Axis::kOdd];
+    V even[Axis::kEven], odd[Axis::kOdd];
     SINTER_UNROLL
     for (int i = 0; i < Axis::kEven; i++) even[i] = d[2 * i];
     SINTER_UNROLL
@@ -128,12 +137,12 @@ SINTER_INLINE void winograd_forward_along(f32v (&d)[Axis::kPositions]) {
 }
 
 // At m along an axis.
-template <class Axis, int M>
-SINTER_INLINE void winograd_back_along(const f32v (&m)[Axis::kPositions], f32v (&y)[M]) {
+template <class Axis, int M, class V>
+SINTER_INLINE void winograd_back_along(const V (&m)[Axis::kPositions], V (&y)[M]) {
   if constexpr (!Axis::kPhases) {
     winograd_back(m, y);
   } else {
-    f32v even[Axis::kEven], odd[Axis::kOdd], of_odd[M];
+    V even[Axis::kEven], odd[Axis::kOdd], of_odd[M];
     SINTER_UNROLL
     for (int i = 0; i < Axis::kEven; i++) even[i] = m[i];
     SINTER_UNROLL
@@ -147,18 +156,18 @@ SINTER_INLINE void winograd_back_along(const f32v (&m)[Axis::kPositions], f32v (
 
 // Bt d for one column of the picture: rows [first, last) of N are inside, `from` is row 0's element. A row of
 // memory is Times rows of the picture, of which row 0 is number `phase`.
-template <class Axis, int Times, int N = Axis::kPositions>
-SINTER_INLINE void winograd_column(const float* from, std::ptrdiff_t row, int phase, int first, int last,
-                                   int lanes, f32v (&to)[N]) {
+template <class Axis, int Times, class E, class V, int N = Axis::kPositions>
+SINTER_INLINE void winograd_column(const E* from, std::ptrdiff_t row, int phase, int first, int last,
+                                   int lanes, V (&to)[N]) {
   const auto at = [&](int i) __attribute__((always_inline)) {
     return from + (Times == 1 ? i : (phase + i) / Times) * row;
   };
   if (first == 0 && last == N) {
     SINTER_UNROLL
-    for (int i = 0; i < N; i++) to[i] = load_lanes(at(i), lanes);
+    for (int i = 0; i < N; i++) to[i] = load_lanes<V>(at(i), lanes);
   } else {
     SINTER_UNROLL
-    for (int i = 0; i < N; i++) to[i] = i >= first && i < last ? load_lanes(at(i), lanes) : zero();
+    for (int i = 0; i < N; i++) to[i] = i >= first && i < last ? load_lanes<V>(at(i), lanes) : zero<V>();
   }
   winograd_forward_along<Axis>(to);
 }
@@ -264,20 +273,21 @@ constexpr std::int64_t winograd_matrix(std::int64_t k) {
 // is 0. Position k of tile t, channel c goes to v[k * plane + t * pitch + c]; pitch >= channels rounded up to
 // whole vectors, the lanes beyond are 0. Each pixel in memory is Times x Times of the picture: x is [height /
 // Times][width / Times][channels], and `between` channels of another tensor may lie behind each pixel's.
-template <int MY, int MX, int RY, int RX, int SY, int SX, int Times = 1>
-[[gnu::noinline]] static void winograd_input(const float* x, std::int64_t height, std::int64_t width,
+template <int MY, int MX, int RY, int RX, int SY, int SX, int Times = 1, class E>
+[[gnu::noinline]] static void winograd_input(const E* x, std::int64_t height, std::int64_t width,
                                              std::int64_t channels, std::int64_t top, std::int64_t left,
-                                             std::int64_t tiles, float* v, std::int64_t plane,
-                                             std::int64_t pitch, std::int64_t between = 0) {
+                                             std::int64_t tiles, E* v, std::int64_t plane, std::int64_t pitch,
+                                             std::int64_t between = 0) {
   using Down = detail::WinogradAxis<MY, RY, SY>;
   using Along = detail::WinogradAxis<MX, RX, SX>;
+  using V = vector_of<E>;
   constexpr int NY = Down::kPositions, NX = Along::kPositions;
   constexpr int kKnown = NX > MX * SX ? NX - MX * SX : 0;  // columns that two tiles share
   const int first = top < 0 ? static_cast<int>(-top) : 0;
   const int last = height - top < NY ? static_cast<int>(height - top) : NY;
   const std::int64_t pixel = channels + between, row = width / Times * pixel, top_row = floor_div(top, Times);
   const int phase = static_cast<int>(top - top_row * Times);
-  const auto tile = [&](f32v(&e)[NX][NY], std::int64_t t, std::int64_t c, int lanes)
+  const auto tile = [&](V(&e)[NX][NY], std::int64_t t, std::int64_t c, int lanes)
       __attribute__((always_inline)) {
     // The first columns are those of the tile before.
     const int known = t > 0 ? kKnown : 0;
@@ -290,20 +300,20 @@ template <int MY, int MX, int RY, int RX, int SY, int SX, int Times = 1>
     }
     for (int j = known; j < NX; j++) {
       const std::int64_t column = left + t * MX * SX + j;
-      f32v d[NY];
+      V d[NY];
       if (column >= 0 && column < width) {
         detail::winograd_column<Down, Times>(x + top_row * row + column / Times * pixel + c, row, phase,
                                              first, last, lanes, d);
       } else {
         SINTER_UNROLL
-        for (int i = 0; i < NY; i++) d[i] = zero();
+        for (int i = 0; i < NY; i++) d[i] = zero<V>();
       }
       SINTER_UNROLL
       for (int i = 0; i < NY; i++) e[j][i] = d[i];
     }
     float* to = v + t * pitch + c;
     for (int i = 0; i < NY; i++) {
-      f32v d[NX];
+      V d[NX];
       SINTER_UNROLL
       for (int j = 0; j < NX; j++) d[j] = e[j][i];
       detail::winograd_forward_along<Along>(d);
@@ -313,40 +323,42 @@ template <int MY, int MX, int RY, int RX, int SY, int SX, int Times = 1>
     }
   };
   // As many vectors at once as a line of the cache holds, so that its parts are used while it is near.
-  constexpr int kLine = kLanes >= 16 ? 1 : 16 / kLanes;
+  constexpr int kWide = lanes_of<E>, kElements = static_cast<int>(64 / sizeof(E));
+  constexpr int kLine = kWide >= kElements ? 1 : kElements / kWide;
   std::int64_t c = 0;
-  for (; c + kLine * kLanes <= channels; c += kLine * kLanes) {
-    f32v e[kLine][NX][NY];
+  for (; c + kLine * kWide <= channels; c += kLine * kWide) {
+    V e[kLine][NX][NY];
     for (std::int64_t t = 0; t < tiles; t++)
-      for (int u = 0; u < kLine; u++) tile(e[u], t, c + u * kLanes, kLanes);
+      for (int u = 0; u < kLine; u++) tile(e[u], t, c + u * kWide, kWide);
   }
   // Counted down: g++ 12 warns of indices that it thinks this loop could reach otherwise.
-  for (std::int64_t left = channels - c; left > 0; left -= kLanes, c += kLanes) {
-    f32v e[NX][NY];
-    const int lanes = left < kLanes ? static_cast<int>(left) : kLanes;
+  for (std::int64_t left = channels - c; left > 0; left -= kWide, c += kWide) {
+    V e[NX][NY];
+    const int lanes = left < kWide ? static_cast<int>(left) : kWide;
     for (std::int64_t t = 0; t < tiles; t++) tile(e, t, c, lanes);
   }
 }
 
 // One vector of output channels of a tile: its sums are m[k * plane] for position k. Calls put(i, j, value)
 // for the outputs in the first `rows` rows and `columns` columns of the tile; i is known to the compiler.
-template <int MY, int MX, int RY, int RX, int SY, int SX, class Put>
-SINTER_INLINE void winograd_output(const float* m, std::int64_t plane, std::int64_t rows,
-                                   std::int64_t columns, Put put) {
+template <int MY, int MX, int RY, int RX, int SY, int SX, class E, class Put>
+SINTER_INLINE void winograd_output(const E* m, std::int64_t plane, std::int64_t rows, std::int64_t columns,
+                                   Put put) {
   using Down = detail::WinogradAxis<MY, RY, SY>;
   using Along = detail::WinogradAxis<MX, RX, SX>;
+  using V = vector_of<E>;
   constexpr int NY = Down::kPositions, NX = Along::kPositions;
-  f32v e[MX][NY];
+  V e[MX][NY];
   for (int i = 0; i < NY; i++) {
-    f32v d[NX], y[MX];
+    V d[NX], y[MX];
     SINTER_UNROLL
-    for (int j = 0; j < NX; j++) d[j] = load(m + (i * NX + j) * plane);
+    for (int j = 0; j < NX; j++) d[j] = load<V>(m + (i * NX + j) * plane);
     detail::winograd_back_along<Along>(d, y);
     SINTER_UNROLL
     for (int j = 0; j < MX; j++) e[j][i] = y[j];
   }
   for (int j = 0; j < columns; j++) {
-    f32v y[MY];
+    V y[MY];
     detail::winograd_back_along<Down>(e[j], y);
     SINTER_UNROLL
     for (int i = 0; i < MY; i++)

@@ -1,0 +1,234 @@
+// The register tile of mac.h for halves: OB vectors of 8 output channels x T pixels, accumulated over k input
+// channels, each product fused into its sum, which is rounded to a half:
+//
+//   acc.a[t][o] += sum over i in [0, k) of x[t * pixel_stride + i * k_stride] * w[(i * OB + o) * 8 ...]
+//
+// w is a packed panel [k][OB][8]; its rows may be shorter (HalfRow). Sums are taken in the order of i, the
+// same bits on every instruction set and in both forms. Nothing but the named elements of x and w is read.
+//
+// A sum of k halves errs by about 2^-12 sqrt(k) of its size. So a long one is cut into blocks, whose sums are
+// added up in floats (flush): then k is the block's length. The floats lie in the first-level cache, as they
+// would not fit into registers beside the tile: [T][OB][8]. A block's end costs a vector of sums two loads,
+// two conversions, two sums and two stores: of a block of 64, 9 % of the time on a Cortex-A76.
+//
+// Tiles whose inner loop has no spills with g++ 12: 1x15 2x10 3x7 4x5, OB*T + OB + T <= 32. An element of a
+// vector that multiplies must be in registers 0 to 15, so T <= 15.
+#ifndef SINTER_MAC_HALF_H_
+#define SINTER_MAC_HALF_H_
+#ifndef SINTER_HALF_ARITHMETIC
+#error "include sinter/half_arithmetic.h and a sinter/simd_*.h before sinter/mac_half.h"
+#endif
+
+#include "sinter/mac.h"
+
+namespace sinter::SINTER_ISA {
+
+template <int OB, int T>
+struct HalfTile {
+  f16v a[T][OB];
+};
+
+// The largest T (pixels) of a tile of OB vectors that stays in registers, OB = 1 to 4.
+template <int OB>
+constexpr int kHalfTileT = OB == 1   ? 15
+                           : OB == 2 ? 10
+                           : OB == 3 ? 7
+                           : OB == 4 ? 5
+                                     : 1;
+
+// How a panel of OB vectors lies in memory: halves from one value of k to the next. A panel whose last vector
+// has only `Last` channels may come without the other lanes: a vector more than the panel can be read then,
+// and what is in such lanes only gets to lanes of the sums that nobody stores.
+template <int OB, int Last = 8>
+using HalfRow = PanelRow<(OB - 1) * kHalfLanes + Last, false>;
+
+namespace detail {
+#if defined(SINTER_ISA_NEON)
+// The vector at p, loaded each time it is asked for: see load_start of mac.h.
+SINTER_INLINE f16v load_half_start(const half* p) {
+  typedef uint16_t vector __attribute__((vector_size(16), aligned(2), may_alias));
+  f16v v;
+  __asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(*reinterpret_cast<const vector*>(p)));
+  return v;
+}
+#else
+SINTER_INLINE f16v load_half_start(const half* p) { return load<f16v>(p); }
+#endif
+alignas(16) constexpr half kHalfZeros[8] = {};
+
+// One value of k.
+template <int Row, int OB, int T>
+SINTER_INLINE void mac_half_step(HalfTile<OB, T>& acc, const half* x, std::ptrdiff_t pixel_stride,
+                                 const half* w) {
+  f16v wv[OB];
+  SINTER_UNROLL
+  for (int o = 0; o < OB; o++) wv[o] = load<f16v>(w + o * kHalfLanes);
+  SINTER_UNROLL
+  for (int t = 0; t < T; t++) {
+    const f16v xv = splat<f16v>(x[t * pixel_stride]);
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++) {
+#if defined(SINTER_ISA_NEON)
+      __asm__("fmla %0.8h, %1.8h, %2.8h" : "+w"(acc.a[t][o]) : "w"(wv[o]), "w"(xv));
+#else
+      acc.a[t][o] = fma(wv[o], xv, acc.a[t][o]);
+#endif
+    }
+  }
+}
+
+#if defined(SINTER_ISA_NEON)
+// A vector of x, in one of the registers whose elements can multiply: where the compiler thinks of another one,
+// it moves or spills for each use.
+SINTER_INLINE f16v load_by_lane(const half* p) {
+  typedef uint16_t vector __attribute__((vector_size(16), aligned(2), may_alias));
+  f16v v;
+  __asm__("ldr %q0, %1" : "=x"(v) : "m"(*reinterpret_cast<const vector*>(p)));
+  return v;
+}
+SINTER_INLINE f16v load_four_by_lane(const half* p) {
+  f16v v;
+  __asm__("ldr %d0, %1" : "=x"(v) : "m"(*reinterpret_cast<const half_vector*>(p)));
+  return v;
+}
+// One value of k of those whose x sit in the lanes of xv. By the instruction's name: see mac_lane of mac.h.
+template <int Lane, int Row, int OB, int T>
+SINTER_INLINE void mac_half_lane(HalfTile<OB, T>& acc, const f16v (&xv)[T], const half* w) {
+  f16v wv[OB];
+  SINTER_UNROLL
+  for (int o = 0; o < OB; o++) wv[o] = load<f16v>(w + Lane * Row + o * kHalfLanes);
+  SINTER_UNROLL
+  for (int t = 0; t < T; t++) {
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++)
+      __asm__("fmla %0.8h, %1.8h, %2.h[%3]" : "+w"(acc.a[t][o]) : "w"(wv[o]), "x"(xv[t]), "i"(Lane));
+  }
+}
+template <int Row, int OB, int T, int... Lane>
+SINTER_INLINE void mac_half_lanes(HalfTile<OB, T>& acc, const f16v (&xv)[T], const half* w,
+                                  std::integer_sequence<int, Lane...>) {
+  (mac_half_lane<Lane, Row>(acc, xv, w), ...);
+}
+#endif
+}  // namespace detail
+
+// Starts every pixel's sums at bias[OB * 8], or at zero if bias is null.
+template <int OB, int T>
+SINTER_INLINE void tile_bias(HalfTile<OB, T>& acc, const half* bias) {
+  SINTER_UNROLL
+  for (int o = 0; o < OB; o++) {
+    SINTER_UNROLL
+    for (int t = 0; t < T; t++)
+      acc.a[t][o] = detail::load_half_start(bias != nullptr ? bias + o * kHalfLanes : detail::kHalfZeros);
+  }
+}
+
+// x elements k_stride halves apart.
+template <int OB, int T, class Row = HalfRow<OB>>
+SINTER_INLINE void mac_strided(HalfTile<OB, T>& acc, const half* x, std::ptrdiff_t pixel_stride,
+                               std::ptrdiff_t k_stride, const half* w, std::ptrdiff_t k, Row = Row()) {
+  for (std::ptrdiff_t i = 0; i < k; i++) {
+    detail::mac_half_step<Row::value>(acc, x, pixel_stride, w);
+    x += k_stride;
+    w += Row::value;
+  }
+}
+
+// x elements contiguous. NEON loads eight of them at once, or four, and multiplies by lane.
+template <int OB, int T, class Row = HalfRow<OB>>
+SINTER_INLINE void mac(HalfTile<OB, T>& acc, const half* x, std::ptrdiff_t pixel_stride, const half* w,
+                       std::ptrdiff_t k, Row row = Row()) {
+#if defined(SINTER_ISA_NEON)
+  f16v xv[T];
+  for (; k >= 8; k -= 8) {
+    SINTER_UNROLL
+    for (int t = 0; t < T; t++) xv[t] = detail::load_by_lane(x + t * pixel_stride);
+    detail::mac_half_lanes<Row::value>(acc, xv, w, std::make_integer_sequence<int, 8>());
+    x += 8;
+    w += 8 * Row::value;
+  }
+  if (k >= 4) {
+    SINTER_UNROLL
+    for (int t = 0; t < T; t++) xv[t] = detail::load_four_by_lane(x + t * pixel_stride);
+    detail::mac_half_lanes<Row::value>(acc, xv, w, std::make_integer_sequence<int, 4>());
+    x += 4;
+    w += 4 * Row::value;
+    k -= 4;
+  }
+#endif
+  mac_strided(acc, x, pixel_stride, 1, w, k, row);
+}
+
+// The end of a block: its sums join the floats at sums[T][OB][8], or are the first there, and start at zero
+// again.
+template <bool First, int OB, int T>
+SINTER_INLINE void flush(HalfTile<OB, T>& acc, float* sums) {
+  SINTER_UNROLL
+  for (int t = 0; t < T; t++) {
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++) {
+      const Wide w = widen_lanes(acc.a[t][o]);
+      float* const to = sums + (t * OB + o) * kHalfLanes;
+      SINTER_UNROLL
+      for (int i = 0; i < kFloatVectors; i++)
+        store(to + i * kLanes, First ? w.part[i] : add(load(to + i * kLanes), w.part[i]));
+    }
+  }
+  tile_bias(acc, nullptr);
+}
+// The whole sum of a vector of channels of a pixel, after the last block has stayed in the tile.
+template <int OB, int T>
+SINTER_INLINE Wide whole_sum(const HalfTile<OB, T>& acc, const float* sums, int t, int o) {
+  Wide w = widen_lanes(acc.a[t][o]);
+  SINTER_UNROLL
+  for (int i = 0; i < kFloatVectors; i++)
+    w.part[i] = add(load(sums + (t * OB + o) * kHalfLanes + i * kLanes), w.part[i]);
+  return w;
+}
+
+}  // namespace sinter::SINTER_ISA
+
+#if defined(SINTER_ISA_NEON)
+#include "sinter/mac_half_in_order.h"
+#else
+namespace sinter::SINTER_ISA {
+template <int OB, int T, class Row = HalfRow<OB>>
+SINTER_INLINE void mac_in_order(HalfTile<OB, T>& acc, const half* x, std::ptrdiff_t pixel_stride,
+                                const half* w, std::ptrdiff_t k, Row row = Row()) {
+  mac(acc, x, pixel_stride, w, k, row);
+}
+}  // namespace sinter::SINTER_ISA
+#endif
+
+namespace sinter::SINTER_ISA {
+
+// Sums over k in blocks of `Block` values: the last block's stay in the tile, those before are in `sums`.
+// Returns whether there are any: then whole_sum gives the result, else the tile is it. InOrder chooses the
+// form.
+template <int Block, bool InOrder = false, int OB, int T, class Row = HalfRow<OB>>
+SINTER_INLINE bool mac_blocks(HalfTile<OB, T>& acc, float* sums, const half* x, std::ptrdiff_t pixel_stride,
+                              const half* w, std::ptrdiff_t k, Row row = Row()) {
+  const auto block = [&](std::ptrdiff_t n) __attribute__((always_inline)) {
+    if constexpr (InOrder)
+      mac_in_order(acc, x, pixel_stride, w, n, row);
+    else
+      mac(acc, x, pixel_stride, w, n, row);
+    x += n, w += n * Row::value, k -= n;
+  };
+  if (k <= Block) {
+    block(k);
+    return false;
+  }
+  block(Block);
+  flush<true>(acc, sums);
+  while (k > Block) {
+    block(Block);
+    flush<false>(acc, sums);
+  }
+  block(k);
+  return true;
+}
+
+}  // namespace sinter::SINTER_ISA
+
+#endif  // SINTER_MAC_HALF_H_
