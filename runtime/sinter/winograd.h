@@ -311,7 +311,7 @@ template <int MY, int MX, int RY, int RX, int SY, int SX, int Times = 1, class E
       SINTER_UNROLL
       for (int i = 0; i < NY; i++) e[j][i] = d[i];
     }
-    float* to = v + t * pitch + c;
+    E* to = v + t * pitch + c;
     for (int i = 0; i < NY; i++) {
       V d[NX];
       SINTER_UNROLL
