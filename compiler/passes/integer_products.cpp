@@ -102,20 +102,23 @@ class Rewriter {
     if (!w || !holds_sums(w->bytes.size() / w->bytes.dim(out))) return false;
     const bool conv = is_op(n, "Conv");
     const int64_t channels = w->bytes.dim(out);
-    Tensor bias;
-    if (n->input(2)) {
-      bias = constant_of(n->inputs[2]);
-      if (!bias || !(bias.size() == channels || bias.size() == 1)) return false;
-    }
+    const Tensor bias = n->input(2) ? constant_of(n->inputs[2]) : Tensor();
+    if (n->input(2) && !bias) return false;
     const Tail tail = quantiser_behind(n);
-    // Scales and biases against the product: [M, 1, ..] for Conv, [N] for matrices.
+    // Scales against the product: [M, 1, ..] for Conv, [N] for matrices. So is Conv's bias; Gemm's broadcasts
+    // as it does there, along either axis.
     std::vector<int64_t> shape{channels};
     if (conv) shape.insert(shape.end(), n->inputs[1]->type.shape.size() - 2, 1);
-    Tensor factor(DType::kF32, shape), offset(DType::kF32, shape);
+    Tensor factor(DType::kF32, shape);
     for (int64_t c = 0; c < channels; ++c) {
       factor.set_real(c, x->scale * w->scale[w->scale.size() == 1 ? 0 : static_cast<size_t>(c)] / tail.scale);
-      if (bias) offset.set_real(c, bias.real(bias.size() == 1 ? 0 : c) / tail.scale);
-      if (!is_scale(factor.real(c)) || !std::isfinite(offset.real(c))) return false;
+      if (!is_scale(factor.real(c))) return false;
+    }
+    Tensor offset;
+    if (bias) offset = Tensor(DType::kF32, conv ? shape : bias.shape());
+    for (int64_t i = 0; i < (bias ? bias.size() : 0); ++i) {
+      offset.set_real(i, bias.real(i) / tail.scale);
+      if (!std::isfinite(offset.real(i))) return false;
     }
     Value* const bytes =
         g_.add_constant(n->name + "/weights", transposed ? w->bytes.transposed({1, 0}) : w->bytes);
