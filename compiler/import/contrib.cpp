@@ -100,7 +100,7 @@ void activate(Rewrite& r, const std::string& name, const std::vector<float>& par
                    r.constant_like(number(1, std::numeric_limits<float>::max()), like, "hi")},
                   y);
   }
-  r.fail(fmt::format("activation {} is not supported", quoted(name)));
+  r.fail(fmt::format("activation {} is not supported", sinter::quoted(name)));
 }
 void fused_gemm(Rewrite& r) {
   Attributes a = r.node.attributes;
@@ -482,7 +482,7 @@ void causal_conv(Rewrite& r) {
   if (taps < 1) r.fail("the kernel has no taps");
   const std::string activation = r.node.attributes.text("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish")
-    r.fail(fmt::format("activation {} is not supported", quoted(activation)));
+    r.fail(fmt::format("activation {} is not supported", sinter::quoted(activation)));
   Value* padded = past ? r.before("Concat", {past, x}, with({{"axis", int64_t{2}}}))
                        : r.before("Pad", {x, r.constant({0, 0, taps - 1, 0, 0, 0}, "pads")});
   Value* state = wants(r.node, 1) ? r.node.outputs[1] : nullptr;

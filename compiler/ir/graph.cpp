@@ -15,7 +15,7 @@ const T* get(const std::map<std::string, Attribute>& map, const std::string& nam
   auto it = map.find(name);
   if (it == map.end()) return nullptr;
   const T* v = std::get_if<T>(&it->second);
-  if (!v) refuse("attribute {} is not {}", quoted(name), kind);
+  if (!v) refuse("attribute {} is not {}", sinter::quoted(name), kind);
   return v;
 }
 void remove_one(std::vector<Node*>& users, Node* node) {
@@ -294,7 +294,9 @@ std::unique_ptr<Graph> Graph::clone() const {
 }
 
 std::string text(const TensorType& t) { return std::string(name_of(t.dtype)) + text(t.shape); }
-std::string label(const Node& n) { return fmt::format("{} ({})", quoted(n.name), n.op ? n.op->name : "?"); }
+std::string label(const Node& n) {
+  return fmt::format("{} ({})", sinter::quoted(n.name), n.op ? n.op->name : "?");
+}
 void refuse_node(const Node& n, const std::string& why) { refuse("{}: {}", label(n), why); }
 
 namespace {
@@ -302,7 +304,7 @@ std::string attribute_text(const Attribute& a) {
   struct Visitor {
     std::string operator()(int64_t v) const { return std::to_string(v); }
     std::string operator()(float v) const { return fmt::format("{}", v); }
-    std::string operator()(const std::string& v) const { return quoted(v, 40); }
+    std::string operator()(const std::string& v) const { return sinter::quoted(v, 40); }
     std::string operator()(const Tensor& t) const {
       return fmt::format("{}{}", name_of(t.dtype()), fmt::format("[{}]", t.size()));
     }
@@ -336,7 +338,7 @@ std::map<std::string, std::string> freedoms(const Freedom& f) {
 std::string text(const Node& n) {
   std::string s;
   for (const Value* v : n.outputs)
-    s += (s.empty() ? "" : ", ") + (v ? quoted(v->name) + " " + text(v->type) : std::string("_"));
+    s += (s.empty() ? "" : ", ") + (v ? sinter::quoted(v->name) + " " + text(v->type) : std::string("_"));
   s += fmt::format(" = {}", n.op->name);
   std::map<std::string, std::string> all = freedoms(n.freedom);
   for (const auto& [k, v] : n.attributes.all()) all[k] = attribute_text(v);
@@ -346,7 +348,7 @@ std::string text(const Node& n) {
   s += "(";
   for (size_t i = 0; i < n.inputs.size(); ++i) {
     if (i) s += i == n.anchor_inputs && n.epilogue ? " | " : ", ";
-    s += n.inputs[i] ? quoted(n.inputs[i]->name) : "_";
+    s += n.inputs[i] ? sinter::quoted(n.inputs[i]->name) : "_";
   }
   s += ")";
   if (n.epilogue) s += " -> " + text(*n.epilogue);
@@ -354,11 +356,11 @@ std::string text(const Node& n) {
 }
 
 std::string text(const Graph& g) {
-  std::string s = "graph " + quoted(g.name) + "\n";
+  std::string s = "graph " + sinter::quoted(g.name) + "\n";
   if (!g.unreachable.empty()) s += "  unreachable: " + g.unreachable + "\n";
-  for (const Value* v : g.inputs) s += "  input " + quoted(v->name) + " " + text(v->type) + "\n";
+  for (const Value* v : g.inputs) s += "  input " + sinter::quoted(v->name) + " " + text(v->type) + "\n";
   for (const auto& v : g.values)
-    if (v->data) s += "  constant " + quoted(v->name) + " " + text(v->type) + "\n";
+    if (v->data) s += "  constant " + sinter::quoted(v->name) + " " + text(v->type) + "\n";
   for (const auto& n : g.nodes) {
     s += "  " + text(*n) + "\n";
     for (const auto& b : n->bodies) {
@@ -369,7 +371,7 @@ std::string text(const Graph& g) {
   }
   for (const Check& c : g.checks)
     s += fmt::format("  check {} == {}{}: {}\n", c.a.text(), c.b.text(), c.or_one ? " or 1" : "", c.why);
-  for (const Value* v : g.outputs) s += "  output " + quoted(v->name) + " " + text(v->type) + "\n";
+  for (const Value* v : g.outputs) s += "  output " + sinter::quoted(v->name) + " " + text(v->type) + "\n";
   return s;
 }
 

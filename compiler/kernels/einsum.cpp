@@ -47,7 +47,7 @@ class Writer {
     find_labels();
     std::string shapes;
     for (size_t k = 0; k < operands_; ++k) shapes += (k ? ", " : "") + text(n_.inputs[k]->type.shape);
-    w_.summary(fmt::format("Einsum {} of {}", quoted(n_.attributes.text("equation", "")), shapes));
+    w_.summary(fmt::format("Einsum {} of {}", sinter::quoted(n_.attributes.text("equation", "")), shapes));
     w_.include("sinter/scalar.h");
     Dim work(static_cast<int64_t>(operands_));
     for (const auto* list : {&out_, &sums_})

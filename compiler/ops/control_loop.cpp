@@ -109,7 +109,7 @@ class Carried {
       const TensorType& t = made(k).type;
       if (t.dtype != x_.dtype(form_.first + k) || t.shape.size() != shapes_[k].size())
         x_.fail(fmt::format("its body makes {} of the carried value {}, which is {}", text(t),
-                            quoted(body_.inputs[form_.first + k]->name),
+                            sinter::quoted(body_.inputs[form_.first + k]->name),
                             text(TensorType{x_.dtype(form_.first + k), shapes_[k]})));
       for (size_t axis = 0; axis < t.shape.size(); ++axis)
         if (!(t.shape[axis] == shapes_[k][axis]) && !widened_.count({k, axis})) out.push_back({k, axis});
@@ -128,8 +128,8 @@ class Carried {
     w.symbol = old.size() == 1 && old[0]->name == name && old[0]->range == range
                    ? old[0]
                    : x_.symbols.fresh(name, range,
-                                      fmt::format("the carried value {} axis {} in {}", quoted(in.name), axis,
-                                                  label(x_.node)),
+                                      fmt::format("the carried value {} axis {} in {}",
+                                                  sinter::quoted(in.name), axis, label(x_.node)),
                                       true);
     shapes_[k][axis] = Dim(w.symbol);
   }
@@ -329,14 +329,14 @@ void infer_scan(Inference& x) {
     const TensorType &in = body.inputs[form.first + k]->type, &out = body.outputs[k]->type;
     if (in.dtype != out.dtype || in.shape.size() != out.shape.size())
       x.fail(fmt::format("its body makes {} of the state {}, which is {}", text(out),
-                         quoted(body.inputs[form.first + k]->name), text(in)));
+                         sinter::quoted(body.inputs[form.first + k]->name), text(in)));
     for (size_t axis = 0; axis < in.shape.size(); ++axis) {
       const Dim &a = in.shape[axis], &b = out.shape[axis];
       if (a == b) continue;
       const Dim d = a - b;
       if (d.lo() > 0 || d.hi() < 0)
         x.fail(fmt::format("its body makes {} of the state {}, which is {}", text(out),
-                           quoted(body.inputs[form.first + k]->name), text(in)));
+                           sinter::quoted(body.inputs[form.first + k]->name), text(in)));
       body.checks.push_back({a, b, false, fmt::format("{}: a state's axis {}", label(x.node), axis)});
     }
     if (x.out[k].present) x.same(k, form.first + k);

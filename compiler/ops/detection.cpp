@@ -82,9 +82,9 @@ Shape roi_align_shape(Inference& x, size_t first) {
   const Attributes& a = x.attributes();
   const std::string mode = a.text("mode", "avg"),
                     where = a.text("coordinate_transformation_mode", "half_pixel");
-  x.require(mode == "avg" || mode == "max", fmt::format("its mode is {}", quoted(mode)));
+  x.require(mode == "avg" || mode == "max", fmt::format("its mode is {}", sinter::quoted(mode)));
   x.require(where == "half_pixel" || where == "output_half_pixel",
-            fmt::format("its coordinate_transformation_mode is {}", quoted(where)));
+            fmt::format("its coordinate_transformation_mode is {}", sinter::quoted(where)));
   const int64_t ratio = a.integer("sampling_ratio", 0);
   x.require(ratio >= 0 && ratio <= 1 << 20, fmt::format("its sampling_ratio is {}", ratio));
   a.real("spatial_scale", 1);

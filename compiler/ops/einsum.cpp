@@ -33,7 +33,7 @@ Labels parse_term(const std::string& term, std::optional<int64_t> rank, int64_t&
   if (rank) {
     const int64_t left = *rank - letters;
     if (left < 0 || (left > 0 && dots == std::string::npos))
-      refuse("equation term {} does not fit an operand of {} axes", quoted(term), *rank);
+      refuse("equation term {} does not fit an operand of {} axes", sinter::quoted(term), *rank);
     if (dots != std::string::npos) ellipsis = std::max(ellipsis, left);
   }
   const int64_t own = rank ? *rank - letters : ellipsis;
@@ -45,7 +45,7 @@ Labels parse_term(const std::string& term, std::optional<int64_t> rank, int64_t&
       for (int64_t k = own; k-- > 0;) labels.push_back(kEllipsis + static_cast<int>(k));
       i += 2;
     } else {
-      refuse("equation term {} has an unexpected character", quoted(term));
+      refuse("equation term {} has an unexpected character", sinter::quoted(term));
     }
   }
   return labels;
@@ -76,7 +76,7 @@ Einsum parse_einsum(std::string text, const std::vector<int64_t>& ranks) {
       terms.back() += c;
   }
   if (terms.size() != ranks.size())
-    refuse("equation {} is for {} operands, there are {}", quoted(text), terms.size(), ranks.size());
+    refuse("equation {} is for {} operands, there are {}", sinter::quoted(text), terms.size(), ranks.size());
   Einsum q;
   int64_t ellipsis = 0;
   for (size_t i = 0; i < terms.size(); ++i) q.operands.push_back(parse_term(terms[i], ranks[i], ellipsis));
@@ -87,10 +87,10 @@ Einsum parse_einsum(std::string text, const std::vector<int64_t>& ranks) {
     const bool known = std::any_of(q.operands.begin(), q.operands.end(), [&](const Labels& l) {
       return std::find(l.begin(), l.end(), label) != l.end();
     });
-    if (!known) refuse("equation {} has an output letter that no operand has", quoted(text));
+    if (!known) refuse("equation {} has an output letter that no operand has", sinter::quoted(text));
     if (std::find(q.output.begin(), q.output.begin() + static_cast<std::ptrdiff_t>(i), label) !=
         q.output.begin() + static_cast<std::ptrdiff_t>(i))
-      refuse("equation {} repeats a letter in the output", quoted(text));
+      refuse("equation {} repeats a letter in the output", sinter::quoted(text));
   }
   return q;
 }

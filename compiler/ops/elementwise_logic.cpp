@@ -8,7 +8,7 @@ ExprPtr bit_shift(const Node& n, const Args& a) {
   allow_one_type(n, a, kIntegers);
   const std::string to = n.attributes.text("direction", "");
   if (to != "LEFT" && to != "RIGHT")
-    refuse_node(n, fmt::format("direction is {}, not LEFT or RIGHT", quoted(to)));
+    refuse_node(n, fmt::format("direction is {}, not LEFT or RIGHT", sinter::quoted(to)));
   return Expr::call(to == "LEFT" ? "shift_left" : "shift_right", a);
 }
 ExprPtr where(const Node& n, const Args& a) {

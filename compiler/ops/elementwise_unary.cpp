@@ -53,7 +53,7 @@ ExprPtr gelu(const Node& n, const Args& a) {
   allow(n, a[0], kFloats);
   const std::string how = n.attributes.text("approximate", "none");
   if (how != "none" && how != "tanh")
-    refuse_node(n, fmt::format("approximate is {}, not none or tanh", quoted(how)));
+    refuse_node(n, fmt::format("approximate is {}, not none or tanh", sinter::quoted(how)));
   return E::call(how == "tanh" ? "gelu_tanh" : "gelu", {a[0]});
 }
 ExprPtr thresholded_relu(const Node& n, const Args& a) {

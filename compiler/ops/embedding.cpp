@@ -32,7 +32,7 @@ void infer_embedding(Inference& x) {
                 count <= f.scale() + 2 * extra,
             fmt::format("{} tables and {} addends for {} inputs", f.tables, f.addends, count));
   x.require(f.norm.empty() || f.norm == "LayerNormalization" || f.norm == "RMSNormalization",
-            fmt::format("norm is {}", quoted(f.norm)));
+            fmt::format("norm is {}", sinter::quoted(f.norm)));
   const DType t = x.dtype(0);
   x.require(is_float(t) && x.rank(0) == 2, "the first table is no matrix of floats");
   const Dim elements = x.shape(0)[1];

@@ -141,7 +141,7 @@ std::vector<Tensor> evaluate(const Graph& g, const std::vector<Tensor>& inputs, 
       fits = inputs[i].dim(static_cast<int64_t>(d)) >= r.lo && inputs[i].dim(static_cast<int64_t>(d)) <= r.hi;
     }
     if (!fits) {
-      refuse("input {} is {} {}, but the model wants {}", quoted(v->name), name_of(inputs[i].dtype()),
+      refuse("input {} is {} {}, but the model wants {}", sinter::quoted(v->name), name_of(inputs[i].dtype()),
              text(Shape(inputs[i].shape().begin(), inputs[i].shape().end())), text(t));
     }
     values[v] = inputs[i];

@@ -91,13 +91,13 @@ Sampler sampler_of(const Attributes& a) {
   s.align = a.integer("align_corners", 0) != 0;
   const std::string mode = a.text("mode", "linear"), padding = a.text("padding_mode", "zeros");
   s.width = mode == "nearest" ? 1 : mode == "linear" ? 2 : mode == "cubic" ? 4 : 0;
-  if (s.width == 0) refuse("its mode is {}", quoted(mode));
+  if (s.width == 0) refuse("its mode is {}", sinter::quoted(mode));
   if (padding == "border")
     s.padding = Padding::kBorder;
   else if (padding == "reflection")
     s.padding = Padding::kReflection;
   else if (padding != "zeros")
-    refuse("its padding_mode is {}", quoted(padding));
+    refuse("its padding_mode is {}", sinter::quoted(padding));
   return s;
 }
 

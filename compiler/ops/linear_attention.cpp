@@ -31,9 +31,12 @@ void infer_linear(Inference& x) {
       x.require(x.dtype(i) == t, fmt::format("inputs of types {} and {}", name_of(t), name_of(x.dtype(i))));
   if (x.has(3)) x.require(is_float(x.dtype(3)), "past_state is not of floats");
   const std::string rule = a.text("update_rule", "gated_delta");
-  x.require(rule == "linear" || gates(a) || corrects(a), fmt::format("update_rule is {}", quoted(rule)));
-  x.require(x.has(4) == gates(a), fmt::format("decay and update_rule {} do not go together", quoted(rule)));
-  x.require(x.has(5) == corrects(a), fmt::format("beta and update_rule {} do not go together", quoted(rule)));
+  x.require(rule == "linear" || gates(a) || corrects(a),
+            fmt::format("update_rule is {}", sinter::quoted(rule)));
+  x.require(x.has(4) == gates(a),
+            fmt::format("decay and update_rule {} do not go together", sinter::quoted(rule)));
+  x.require(x.has(5) == corrects(a),
+            fmt::format("beta and update_rule {} do not go together", sinter::quoted(rule)));
   const int64_t heads = a.integer("q_num_heads", 0), kv = a.integer("kv_num_heads", 0);
   x.require(heads > 0 && kv > 0 && heads % kv == 0,
             fmt::format("{} heads of queries for {} of keys", heads, kv));

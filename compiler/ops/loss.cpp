@@ -30,7 +30,8 @@ void infer_loss(Inference& x) {
     x.require_equal(x.shape(2)[0], s[1], "elements of the weight");
   }
   const std::string how = x.attributes().text("reduction", "mean");
-  x.require(how == "none" || how == "sum" || how == "mean", fmt::format("its reduction is {}", quoted(how)));
+  x.require(how == "none" || how == "sum" || how == "mean",
+            fmt::format("its reduction is {}", sinter::quoted(how)));
   x.attributes().integer("ignore_index", 0);
   x.set(0, x.dtype(0), how == "none" ? std::move(each) : Shape{});
   if (x.out.size() > 1) x.set(1, x.dtype(0), s);

@@ -29,7 +29,7 @@ MlPost post_of(const Attributes& a) {
   if (how == "LOGISTIC") return MlPost::kLogistic;
   if (how == "SOFTMAX_ZERO") return MlPost::kSoftmaxZero;
   if (how == "PROBIT") return MlPost::kProbit;
-  refuse("its post_transform is {}", quoted(how));
+  refuse("its post_transform is {}", sinter::quoted(how));
 }
 
 namespace {
@@ -92,7 +92,7 @@ TreeTest test_of(const std::string& mode) {
       {"BRANCH_GTE", TreeTest::kAtLeast}, {"BRANCH_GT", TreeTest::kGreater}, {"BRANCH_EQ", TreeTest::kEqual},
       {"BRANCH_NEQ", TreeTest::kUnequal}};
   const auto it = tests.find(mode);
-  if (it == tests.end()) refuse("a node's mode is {}", quoted(mode));
+  if (it == tests.end()) refuse("a node's mode is {}", sinter::quoted(mode));
   return it->second;
 }
 
@@ -225,7 +225,7 @@ TreeSum sum_of(const std::string& how) {
                                   {"MIN", TreeSum::kMin},
                                   {"MAX", TreeSum::kMax}})
     if (how == name) return sum;
-  refuse("its aggregate_function is {}", quoted(how));
+  refuse("its aggregate_function is {}", sinter::quoted(how));
 }
 
 void read_classes(const Attributes& a, ForestTables& f) {
@@ -338,7 +338,7 @@ MlNorm norm_of(const Attributes& a) {
   if (how == "MAX") return MlNorm::kMax;
   if (how == "L1") return MlNorm::kL1;
   if (how == "L2") return MlNorm::kL2;
-  refuse("its norm is {}", quoted(how));
+  refuse("its norm is {}", sinter::quoted(how));
 }
 
 ImputerTables imputed_of(const Node& n, DType t) {
@@ -398,7 +398,7 @@ SvmTables svm_of(const Node& n) {
   else if (kernel == "SIGMOID")
     s.kernel = SvmKernel::kSigmoid;
   else if (kernel != "LINEAR")
-    refuse("its kernel_type is {}", quoted(kernel));
+    refuse("its kernel_type is {}", sinter::quoted(kernel));
   const std::vector<float> p = a.reals("kernel_params");
   if (!p.empty() && p.size() != 3) refuse("{} kernel_params", p.size());
   if (!p.empty()) s.gamma = p[0], s.coef0 = p[1], s.degree = std::trunc(static_cast<double>(p[2]));

@@ -16,13 +16,14 @@ void fail_unknown(const Inference& x, size_t i, const std::string& what) {
   const std::string name = v ? v->name : "NAME";
   if (v && v->producer) {
     const Value* open = to_be_bounded(x.node, i);
-    x.fail(fmt::format(
-        "its {} {} only known at run time (computed as {}){}", what, many ? "are" : "is", quoted(name),
-        open ? fmt::format(": bound {} with --dim {}", quoted(open->name), quoted(open->name + "<=MAX"))
-             : ""));
+    x.fail(fmt::format("its {} {} only known at run time (computed as {}){}", what, many ? "are" : "is",
+                       sinter::quoted(name),
+                       open ? fmt::format(": bound {} with --dim {}", sinter::quoted(open->name),
+                                          sinter::quoted(open->name + "<=MAX"))
+                            : ""));
   }
   x.fail(fmt::format("its {} {} only known at run time: give {} with --const {}=...", what,
-                     many ? "are" : "is", many ? "them" : "it", quoted(name)));
+                     many ? "are" : "is", many ? "them" : "it", sinter::quoted(name)));
 }
 
 std::vector<Dim> known_elements(const Inference& x, size_t i, const std::string& what) {

@@ -33,7 +33,7 @@ void padded_by_data(Inference& x) {
 void infer(Inference& x) {
   const std::string mode = x.attributes().text("mode", "constant");
   x.require(mode == "constant" || mode == "reflect" || mode == "edge" || mode == "wrap",
-            "its mode is " + quoted(mode));
+            "its mode is " + sinter::quoted(mode));
   const int64_t count = operand_length(x, 1, "pads");
   if ((x.has(3) && !x.integers(3)) || !x.elements(1)) return padded_by_data(x);
   const std::vector<int64_t> axes = padded_axes(x, count);

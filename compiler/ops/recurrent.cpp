@@ -65,7 +65,7 @@ void read_activations(const Node& n, Recurrence& r, const std::function<void(con
   for (size_t i = 0; i < names.size(); ++i) {
     const ActivationRow* row = activation_row(names[i]);
     if (!row) {
-      fail(fmt::format("there is no activation {}", quoted(names[i])));
+      fail(fmt::format("there is no activation {}", sinter::quoted(names[i])));
       return;
     }
     GateActivation a{row->kind, row->alpha, row->beta};
@@ -276,7 +276,7 @@ Recurrence recurrence_of(const Node& n, const Shape& x, const Shape& rw,
   r.gates = op == "LSTM" ? 4 : op == "GRU" ? 3 : 1;
   const std::string direction = a.text("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
-    fail(fmt::format("direction is {}", quoted(direction)));
+    fail(fmt::format("direction is {}", sinter::quoted(direction)));
   r.directions = direction == "bidirectional" ? 2 : 1;
   r.first_reverse = direction == "reverse";
   const int64_t layout = a.integer("layout", 0);

@@ -66,7 +66,7 @@ float policy_scale(const std::string& policy, const std::vector<int64_t>& in,
 std::string policy_of(const Attributes& a) {
   std::string policy = a.text("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
-    refuse("keep_aspect_ratio_policy is {}", quoted(policy));
+    refuse("keep_aspect_ratio_policy is {}", sinter::quoted(policy));
   return policy;
 }
 
@@ -307,7 +307,7 @@ ResizeRule resize_rule(const Attributes& a) {
       if (s == word) return i;
       ++i;
     }
-    refuse("{} {} is not supported", name, quoted(s));
+    refuse("{} {} is not supported", name, sinter::quoted(s));
   };
   r.mode = static_cast<ResizeMode>(choose("mode", "nearest", {"nearest", "linear", "cubic"}));
   r.transform = static_cast<ResizeTransform>(

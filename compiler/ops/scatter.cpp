@@ -69,7 +69,7 @@ void infer_common(Inference& x) {
   x.require(x.dtype(2) == x.dtype(0),
             fmt::format("updates of type {} for {}", name_of(x.dtype(2)), name_of(x.dtype(0))));
   const auto r = reduction_of(x.attributes());
-  x.require(r.has_value(), "its reduction is " + quoted(x.attributes().text("reduction", "")));
+  x.require(r.has_value(), "its reduction is " + sinter::quoted(x.attributes().text("reduction", "")));
   const bool number = is_float(x.dtype(0)) || is_integer(x.dtype(0)) || x.dtype(0) == DType::kBool;
   x.require(*r == Reduction::kNone || number, fmt::format("no reduction of {}", name_of(x.dtype(0))));
   x.require(x.rank(0) >= 1, "data need an axis");
@@ -143,7 +143,7 @@ void eval_scatter_nd(Evaluation& e) {
 // is axis 0. Mode "circular" starts over at the end of the axis, "linear" may not reach it (opset 24).
 void infer_tensor_scatter(Inference& x) {
   const std::string mode = x.attributes().text("mode", "linear");
-  x.require(mode == "linear" || mode == "circular", "its mode is " + quoted(mode));
+  x.require(mode == "linear" || mode == "circular", "its mode is " + sinter::quoted(mode));
   x.require(x.dtype(1) == x.dtype(0),
             fmt::format("updates of type {} for {}", name_of(x.dtype(1)), name_of(x.dtype(0))));
   x.require(x.rank(1) == x.rank(0),

@@ -21,7 +21,7 @@ int64_t block_of(Inference& x) {
 
 void require_mode(const Inference& x) {
   const std::string mode = x.attributes().text("mode", "DCR");
-  x.require(mode == "DCR" || mode == "CRD", fmt::format("mode is {}", quoted(mode)));
+  x.require(mode == "DCR" || mode == "CRD", fmt::format("mode is {}", sinter::quoted(mode)));
 }
 
 // The attributes that say how the tensor of the many pixels lies.

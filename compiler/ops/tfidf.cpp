@@ -12,7 +12,7 @@ TfIdfMode mode_of(const std::string& mode) {
   if (mode == "TF") return TfIdfMode::kTf;
   if (mode == "IDF") return TfIdfMode::kIdf;
   if (mode == "TFIDF") return TfIdfMode::kTfIdf;
-  refuse("its mode is {}", quoted(mode));
+  refuse("its mode is {}", sinter::quoted(mode));
 }
 
 // The sorted n-grams that pool[begin, end) spells; of equal ones the last counts.

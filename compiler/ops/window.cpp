@@ -37,7 +37,7 @@ AutoPad auto_pad_of(const Attributes& a) {
   if (s == "SAME_UPPER") return AutoPad::kSameUpper;
   if (s == "SAME_LOWER") return AutoPad::kSameLower;
   if (s == "VALID") return AutoPad::kValid;
-  refuse("auto_pad is {}", quoted(s));
+  refuse("auto_pad is {}", sinter::quoted(s));
 }
 
 // An odd total leaves one more at the end, or at the beginning.

@@ -147,7 +147,7 @@ void check_names(const PassHooks& hooks) {
   const auto check = [&](const std::string& name) {
     for (const Pass& p : all_passes())
       if (name == p.name) return;
-    problems.push_back(fmt::format("there is no pass named {}", quoted(name)));
+    problems.push_back(fmt::format("there is no pass named {}", sinter::quoted(name)));
   };
   if (!hooks.stop_after.empty()) check(hooks.stop_after);
   for (const std::string& s : hooks.print_after) check(s);
