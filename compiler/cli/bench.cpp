@@ -75,7 +75,7 @@ int bench(Options& o) {
   j["min_us"] = times["min_us"];
   j["median_us"] = times["median_us"];
   j["arena_bytes"] = plain.plan.arena_bytes;
-  j["weights_bytes"] = plain.weights.size();
+  j["weights_bytes"] = weights_bytes(plain.weights);
   j["stack_bytes"] = size.stack_bytes;
   j["text_bytes"] = size.text_bytes;
   j["layers"] = ordered_json::array();
@@ -101,8 +101,8 @@ int bench(Options& o) {
   }
   fmt::print("min {:.2f} us, median {:.2f} us of {} runs\n", times["min_us"].get<double>(),
              times["median_us"].get<double>(), o.repeat);
-  fmt::print("arena {} bytes, weights {}, stack {}, code {}\n", plain.plan.arena_bytes, plain.weights.size(),
-             size.stack_bytes, size.text_bytes);
+  fmt::print("arena {} bytes, weights {}, stack {}, code {}\n", plain.plan.arena_bytes,
+             weights_bytes(plain.weights), size.stack_bytes, size.text_bytes);
   if (o.json.empty()) return kExitOk;
   std::ofstream f(o.json);
   f << j.dump(1, ' ', false, ordered_json::error_handler_t::replace) << "\n";

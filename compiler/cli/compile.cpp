@@ -22,7 +22,7 @@ void check_code_size(const ModelOptions& o, const Compiled& c) {
   if (!o.max_stack.empty() && size.stack_bytes > parse_size("--max-stack", o.max_stack))
     refuse("a run takes {} bytes of stack, --max-stack allows {}", size.stack_bytes,
            parse_size("--max-stack", o.max_stack));
-  const int64_t weights = c.weights.size();
+  const int64_t weights = weights_bytes(c.weights);
   if (!o.max_flash.empty() && size.text_bytes + weights > parse_size("--max-flash", o.max_flash))
     refuse("code takes {} and weights {} bytes, --max-flash allows {} together", size.text_bytes, weights,
            parse_size("--max-flash", o.max_flash));
@@ -42,7 +42,7 @@ std::function<int()> declare_compile(CLI::App& app) {
     check_code_size(*o, c);
     write_bundle(c.files, o->output);
     fmt::print("{}: {} layers for {}, arena {} bytes, weights {} bytes -> {}\n", c.options.name,
-               c.plan.layers.size(), c.target->name, c.plan.arena_bytes, c.weights.size(), o->output);
+               c.plan.layers.size(), c.target->name, c.plan.arena_bytes, weights_bytes(c.weights), o->output);
     return kExitOk;
   };
 }

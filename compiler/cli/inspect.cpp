@@ -74,7 +74,7 @@ void print_table(const Compiled& c) {
   }
   fmt::print("\n{} layers for {}, {:.3f} MFLOP\n", c.plan.layers.size(), c.target->name, flops / 1e6);
   fmt::print("arena    {:>12} bytes; {} are alive at once at most\n", c.plan.arena_bytes, c.plan.live_bytes);
-  fmt::print("weights  {:>12} bytes\n", c.weights.size());
+  fmt::print("weights  {:>12} bytes\n", weights_bytes(c.weights));
 }
 
 // A rectangle of the memory plan: bytes over layers.
@@ -141,7 +141,7 @@ std::string html_page(const Compiled& c) {
       "from the layer that writes it to the last that reads it; gray ones are a layer's scratch.</p>\n"
       "<svg width=\"{6}\" height=\"{7}\" viewBox=\"0 0 {6} {7}\" style=\"background:#f4f4f4\">\n",
       escaped(c.options.name), plan.layers.size(), c.target->name, plan.arena_bytes, plan.live_bytes,
-      c.weights.size(), width, height);
+      weights_bytes(c.weights), width, height);
   int hue = 0;
   for (const Block& b : blocks_of(plan)) {
     hue = (hue + 47) % 360;

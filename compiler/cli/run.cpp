@@ -39,10 +39,10 @@ DType dtype_of_name(const std::string& name) {
 Bundle open_bundle(const fs::path& dir) {
   std::error_code ec;
   fs::path map;
-  for (const auto& entry : fs::directory_iterator(dir, ec)) {
-    if (entry.path().extension() != ".map") continue;
+  for (fs::directory_iterator i(dir, ec), end; !ec && i != end; i.increment(ec)) {
+    if (i->path().extension() != ".map") continue;
     if (!map.empty()) throw UsageError(fmt::format("{} holds more than one bundle", dir.string()));
-    map = entry.path();
+    map = i->path();
   }
   if (map.empty()) throw UsageError(fmt::format("{} holds no bundle (no NAME.map)", dir.string()));
   Bundle b;
@@ -70,8 +70,10 @@ Bundle open_bundle(const fs::path& dir) {
   } catch (const nlohmann::json::exception& e) {
     throw UsageError(fmt::format("{} is no bundle's map: {}", map.string(), e.what()));
   }
-  if (!fs::exists(b.dir / (b.name + ".h"), ec))
-    throw UsageError(fmt::format("{}: {}.h is missing", dir.string(), b.name));
+  for (const char* end : {".h", ".cpp"})
+    if (!fs::exists(b.dir / (b.name + end), ec))
+      throw UsageError(
+          fmt::format("{}: {}{} is missing; compile the model again", dir.string(), b.name, end));
   return b;
 }
 
@@ -80,18 +82,35 @@ bool is_current(const fs::path& program, const fs::path& dir) {
   std::error_code ec;
   const auto built = fs::last_write_time(program, ec);
   if (ec) return false;
-  for (const auto& entry : fs::recursive_directory_iterator(dir))
-    if (entry.is_regular_file() && entry.path() != program && entry.last_write_time() > built) return false;
-  return true;
+  for (fs::recursive_directory_iterator i(dir, ec), end; !ec && i != end; i.increment(ec))
+    if (i->path() != program && i->is_regular_file(ec) && i->last_write_time(ec) > built) return false;
+  return !ec;
 }
 
-void execute(const Bundle& b, const fs::path& objects, const InputFiles& inputs, const Options& o) {
+// Builds the bundle's program where it isn't there already, and returns its path. It is linked in `objects`,
+// a folder of this process's own, and comes to the bundle in one step: others may build or execute it at the
+// same time. Where the bundle can't be written to, it stays in `objects`.
+fs::path built_program(const Bundle& b, const Toolchain& tc, const fs::path& objects) {
+  const fs::path program = b.dir / (b.name + "_main"), fresh = objects / (b.name + "_main");
+  if (is_current(program, b.dir)) return program;
+  build_program(b.dir, b.name, tc, objects, fresh);
+  std::error_code ec;
+  const fs::path beside = b.dir / fmt::format(".{}_main-{}", b.name, objects.filename().string());
+  fs::copy_file(fresh, beside, ec);
+  if (!ec) fs::rename(beside, program, ec);
+  if (!ec) return program;
+  fs::remove(beside, ec);
+  return fresh;
+}
+
+void execute(const Bundle& b, const fs::path& objects, const InputFiles& inputs, const Options& o,
+             std::unique_ptr<FolderLock> reading) {
   const Target* target = find_target(b.target);
   if (!target)
     throw UsageError(fmt::format("the bundle is for {}, which is unknown", sinter::quoted(b.target)));
   const Toolchain tc = toolchain_for(*target, true);
-  const fs::path program = b.dir / (b.name + "_main");
-  if (!is_current(program, b.dir)) build_program(b.dir, b.name, tc, objects, program);
+  const fs::path program = built_program(b, tc, objects);
+  reading.reset();
   std::vector<std::string> arguments;
   for (size_t i = 0; i < inputs.files.size(); ++i)
     arguments.insert(arguments.end(), {"--in", b.input_members[i] + "=" + inputs.files[i]});
@@ -110,8 +129,13 @@ int run(const Options& o) {
   const TemporaryFolder temporary;
   if (!o.bundle.empty()) {
     if (!o.keep.empty()) throw UsageError("--keep: a bundle is kept already");
+    // No compile replaces the bundle until its program is built.
+    std::unique_ptr<FolderLock> reading;
+    if (std::error_code ec; fs::is_directory(o.bundle, ec))
+      reading = std::make_unique<FolderLock>(o.bundle, FolderLock::Mode::kShared);
     const Bundle b = open_bundle(o.bundle);
-    execute(b, temporary.path(), read_inputs(b.inputs, o.in, o.images, temporary.path()), o);
+    execute(b, temporary.path(), read_inputs(b.inputs, o.in, o.images, temporary.path()), o,
+            std::move(reading));
     return kExitOk;
   }
   ImportOptions import = import_options(o);
@@ -135,7 +159,7 @@ int run(const Options& o) {
   Bundle b{fs::absolute(dir), c.options.name, c.target->name, {}, output_names(*c.graph), {}, {}};
   for (const Member& m : members_of(c.graph->inputs)) b.input_members.push_back(m.name);
   for (const Member& m : members_of(c.graph->outputs)) b.output_members.push_back(m.name);
-  execute(b, temporary.path(), inputs, o);
+  execute(b, temporary.path(), inputs, o, nullptr);
   return kExitOk;
 }
 

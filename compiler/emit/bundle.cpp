@@ -3,7 +3,7 @@
 #include "emit/bundle.h"
 
 #include <algorithm>
-#include <fstream>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "emit/code.h"
@@ -29,7 +29,37 @@ std::vector<Member> members_of(const std::vector<Value*>& values) {
   return m;
 }
 
+int64_t weights_bytes(const WeightStore& store) {
+  return store.size() + (store.size() == 0 ? 0 : static_cast<int64_t>(sizeof(uint64_t)));
+}
+
+std::string weights_symbol(const BundleOptions& o) {
+  return fmt::format("{}_weights_{:016x}", o.name, o.weights_tag);
+}
+
 namespace {
+
+// A number that other bytes have not, FNV-1a over words of eight; it tells compiles apart, no more.
+uint64_t number_of(std::string_view bytes) {
+  uint64_t hash = 14695981039346656037ull;
+  for (size_t i = 0; i < bytes.size(); i += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + i, std::min<size_t>(bytes.size() - i, 8));
+    hash = (hash ^ word) * 1099511628211ull;
+    hash ^= hash >> 29;
+  }
+  return (hash ^ bytes.size()) * 1099511628211ull;
+}
+
+// The blobs, and behind them the tag, lowest byte first.
+std::string weights_file(const WeightStore& store, const BundleOptions& o) {
+  std::string bytes;
+  bytes.reserve(static_cast<size_t>(weights_bytes(store)));
+  bytes = store.bytes();
+  for (int i = 0; i < 8 && !store.bytes().empty(); ++i)
+    bytes += static_cast<char>(o.weights_tag >> (8 * i) & 0xff);
+  return bytes;
+}
 
 int64_t max_bytes(const Value& v) {
   return product(v.type.shape).hi() * static_cast<int64_t>(size_of(v.type.dtype));
@@ -77,6 +107,7 @@ void declare_extents(Printer& p, const Graph& g, const std::string& up, Names& m
   }
 }
 
+// Other headers of the net have another `interface`; the code compares.
 std::string header(const Graph& g, const Plan& plan, const Target& target, const WeightStore& store,
                    const BundleOptions& o) {
   Printer p;
@@ -99,7 +130,7 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
       "once.");
   p.line("#define {}_ARENA_BYTES INT64_C({})", up, plan.arena_bytes);
   p.comment("Size of the weights.");
-  p.line("#define {}_WEIGHTS_BYTES INT64_C({})", up, store.size());
+  p.line("#define {}_WEIGHTS_BYTES INT64_C({})", up, weights_bytes(store));
   if (o.threads > 1) {
     p.comment("The threads that a run can make use of.");
     p.line("#define {}_THREADS {}", up, o.threads);
@@ -115,6 +146,8 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
       p.line("#define {}_{} INT64_C({})", up, macros.unique(upper(m.name) + "_MAX_BYTES"),
              max_bytes(*m.value));
   declare_extents(p, g, up, macros);
+  p.comment("This file's own number: the code of another compile doesn't go with it.");
+  p.line("#define {}_INTERFACE UINT64_C(0x{:016x})", up, o.interface);
   p.blank();
   p.line("typedef struct {}_inputs {{", o.name);
   for (const Member& m : ins) describe(p, m, true);
@@ -127,9 +160,9 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
   p.blank();
   p.comment(fmt::format("What {}_run returns; {}_error gives the sentence.", o.name, o.name));
   p.put("enum {");
-  const char* const codes[] = {"OK",      "E_NULL", "E_ALIGN",  "E_DIM",   "E_CAPACITY",
-                               "E_INDEX", "E_LOOP", "E_CUSTOM", "E_TARGET"};
-  for (int i = 0; i < 9; ++i) p.line("{}_{} = {},", up, codes[i], i);
+  const char* const codes[] = {"OK",      "E_NULL", "E_ALIGN",  "E_DIM",    "E_CAPACITY",
+                               "E_INDEX", "E_LOOP", "E_CUSTOM", "E_TARGET", "E_WEIGHTS"};
+  for (int i = 0; i < 10; ++i) p.line("{}_{} = {},", up, codes[i], i);
   p.put("};");
   p.blank();
   if (o.trace) {
@@ -183,7 +216,7 @@ nlohmann::ordered_json inner_layers(const std::vector<Plan>& bodies) {
 }
 
 std::string map_json(const Graph& g, const Plan& plan, const Target& target, const WeightStore& store,
-                     const BundleOptions& o) {
+                     const BundleOptions& o, const std::vector<std::string>& files) {
   using nlohmann::ordered_json;
   ordered_json j;
   auto tensor = [](const Value* v) {
@@ -205,7 +238,8 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
   j["target"] = target.name;
   j["arena_bytes"] = plan.arena_bytes;
   j["live_bytes"] = plan.live_bytes;
-  j["weights_bytes"] = store.size();
+  j["weights_bytes"] = weights_bytes(store);
+  j["files"] = files;
   for (const bool input : {true, false})
     for (const Member& m : members_of(input ? g.inputs : g.outputs)) {
       ordered_json t = tensor(m.value);
@@ -273,11 +307,13 @@ std::string weights_s(const BundleOptions& o) {
       "    .section .rodata\n"
       "    .balign 64\n"
       "    .globl {0}_weights\n"
+      "    .globl {1}  // what the code of the same compile asks for\n"
       "{0}_weights:\n"
+      "{1}:\n"
       "    .incbin \"{0}.weights\"\n"
       "    .byte 0\n"
       "    .section .note.GNU-stack,\"\",%progbits\n",
-      o.name);
+      o.name, weights_symbol(o));
 }
 
 void collect_files(const Plan& plan, std::map<std::string, std::string>& files) {
@@ -321,43 +357,28 @@ void add_runtime(std::map<std::string, std::string>& files, const std::string& t
 }  // namespace
 
 std::map<std::string, std::string> make_bundle(const Graph& g, const Plan& plan, const Target& target,
-                                               const WeightStore& store, const BundleOptions& o) {
+                                               const WeightStore& store, const BundleOptions& given) {
   std::map<std::string, std::string> files;
+  BundleOptions o = given;
+  o.weights_end = static_cast<int64_t>(store.bytes().size());
+  o.weights_tag = number_of(store.bytes());
+  o.interface = number_of(header(g, plan, target, store, o));
   files[o.name + ".h"] = header(g, plan, target, store, o);
   for (auto& [name, text] : code_files(g, plan, target, o)) files[name] = std::move(text);
   files[o.name + "_main.cpp"] = runner_main(g, o);
-  files[o.name + ".weights"] = store.bytes();
+  files[o.name + ".weights"] = weights_file(store, o);
   if (!o.weights_in_file) files[o.name + "_weights.S"] = weights_s(o);
-  files[o.name + ".map"] = map_json(g, plan, target, store, o);
   files[o.name + ".cmake"] = cmake_text(target, o);
   add_custom(files, plan, o);
   std::map<std::string, std::string> headers;
   for (const auto& [name, text] : files)
     if (name.ends_with(".cpp") || name.ends_with(".h")) add_runtime(headers, text);
   files.merge(headers);
+  std::vector<std::string> names = {o.name + ".map"};
+  for (const auto& [name, text] : files) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  files[o.name + ".map"] = map_json(g, plan, target, store, o, names);
   return files;
-}
-
-void write_bundle(const std::map<std::string, std::string>& files, const std::filesystem::path& dir) {
-  namespace fs = std::filesystem;
-  std::error_code ec;
-  fs::create_directories(dir, ec);
-  if (ec) refuse("cannot create the folder {}: {}", sinter::quoted(dir.string()), ec.message());
-  // Every file is written beside its place first, so that a full disk leaves no half-written bundle.
-  std::vector<std::pair<fs::path, fs::path>> moves;
-  for (const auto& [name, text] : files) {
-    const fs::path to = dir / name, temporary = dir / (name + ".partial");
-    fs::create_directories(to.parent_path(), ec);
-    std::ofstream f(temporary, std::ios::binary);
-    f.write(text.data(), static_cast<std::streamsize>(text.size()));
-    f.close();
-    moves.emplace_back(temporary, to);
-    if (!f) {
-      for (const auto& [from, unused] : moves) fs::remove(from, ec);
-      refuse("cannot write {}", sinter::quoted(to.string()));
-    }
-  }
-  for (const auto& [from, to] : moves) fs::rename(from, to);
 }
 
 }  // namespace sinter

@@ -1,10 +1,10 @@
 // Bundle: the files that a compiled model is: NAME.h, NAME.cpp, NAME.weights, NAME_weights.S, NAME.map,
 // NAME_main.cpp, NAME.cmake and the runtime headers they include. See docs/generated-code.md.
 #pragma once
-#include <filesystem>
 #include <map>
 #include <string>
 
+#include "emit/bundle_folder.h"
 #include "ir/graph.h"
 #include "plan/plan.h"
 
@@ -19,14 +19,22 @@ struct BundleOptions {
   int threads = 1;               // --threads: net_run takes a pool, which may be null
   bool trace = false;            // --trace: net_run calls back after each layer
   int64_t max_stack = 16384;
+
+  // Set by make_bundle. The weights' tag stands behind them, at `weights_end`, and in the name of their
+  // symbol.
+  int64_t weights_end = 0;
+  uint64_t weights_tag = 0;
+  uint64_t interface = 0;  // NAME_INTERFACE, of NAME.h's text
 };
 
 // The files by name (folders with '/'), complete; nothing is written.
 std::map<std::string, std::string> make_bundle(const Graph&, const Plan&, const Target&, const WeightStore&,
                                                const BundleOptions&);
 
-// Writes all files or none: into a fresh folder beside `dir`, then renamed file by file into place.
-void write_bundle(const std::map<std::string, std::string>& files, const std::filesystem::path& dir);
+// NAME_WEIGHTS_BYTES: the weights and their tag.
+int64_t weights_bytes(const WeightStore&);
+// "net_weights_0123456789abcdef": what code and weights of the same compile call it.
+std::string weights_symbol(const BundleOptions&);
 
 // The runtime headers that ship inside the compiler: "sinter/mac.h" -> text.
 const std::map<std::string, std::string>& runtime_files();

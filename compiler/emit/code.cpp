@@ -144,6 +144,8 @@ class Code {
   void includes() {
     p_.line("#include \"{}.h\"", o_.name);
     p_.blank();
+    p_.line("{}", interface_check(o_));
+    p_.blank();
     // Standard headers before the words: those switch the instruction set on for what follows.
     p_.line("#include <limits>");
     const bool control = std::any_of(entries_.begin(), entries_.end(),
@@ -225,7 +227,8 @@ class Code {
         std::any_of(plan_.places.begin(), plan_.places.end(),
                     [](const auto& x) { return x.second.kind == Place::Kind::kWeights; });
     if (!o_.weights_in_file && has_weights) {
-      p_.line("extern \"C\" const unsigned char {}_weights[];", o_.name);
+      p_.line("extern \"C\" const unsigned char {}[];  // in {}_weights.S of the same compile",
+              weights_symbol(o_), o_.name);
       p_.blank();
     }
     p_.line("extern \"C\" int {0}_run(const {0}_inputs* in, {0}_outputs* out, void* arena{1}{2}{3}) {{",
@@ -239,6 +242,14 @@ class Code {
     for (const Member& m : inputs_) p_.line("if (in->{} == nullptr) return {}_E_NULL;", m.name, up);
     for (const Member& m : outputs_) p_.line("if (out->{} == nullptr) return {}_E_NULL;", m.name, up);
     p_.line("if (reinterpret_cast<std::uintptr_t>(arena) % 64 != 0) return {}_E_ALIGN;", up);
+    if (has_weights) {
+      if (o_.weights_in_file)
+        p_.line("if (reinterpret_cast<std::uintptr_t>(weights) % 64 != 0) return {}_E_ALIGN;", up);
+      p_.line("const unsigned char* const w = {};",
+              o_.weights_in_file ? "static_cast<const unsigned char*>(weights)" : weights_symbol(o_));
+      p_.line("if (!sinter::has_tag(w + {}, UINT64_C(0x{:016x}))) return {}_E_WEIGHTS;", o_.weights_end,
+              o_.weights_tag, up);
+    }
     Frame frame{g_, plan_, {}, {}, true, up + "_E_"};
     for (const Member& m : inputs_) frame.inputs.push_back("in->" + m.name);
     for (const Member& m : outputs_) frame.outputs.push_back("out->" + m.name);
@@ -253,9 +264,6 @@ class Code {
                                         [](const auto& x) { return x.second.kind == Place::Kind::kArena; }) ||
                             plan_.arena_bytes > 0;
     if (uses_arena) p_.line("unsigned char* const a = static_cast<unsigned char*>(arena);");
-    if (has_weights)
-      p_.line("const unsigned char* const w = {};",
-              o_.weights_in_file ? "static_cast<const unsigned char*>(weights)" : o_.name + "_weights");
     p_.blank();
     for (size_t i = 0, end = 0; i < plan_.layers.size(); i = end) {
       end = behind_strips(plan_, i);
@@ -362,8 +370,9 @@ class Code {
                                      "an index in the data is outside its axis",
                                      "a loop ran longer than was planned",
                                      "a custom operator's function failed",
-                                     "the system doesn't let this process use what the target computes with"};
-    for (int i = 0; i < 9; ++i) p_.line("case {}: return \"{}\";", i, sentences[i]);
+                                     "the system doesn't let this process use what the target computes with",
+                                     "the weights are not those that this code was generated with"};
+    for (int i = 0; i < 10; ++i) p_.line("case {}: return \"{}\";", i, sentences[i]);
     p_.line("default: return \"unknown code\";");
     p_.line("}}");
     p_.line("}}");
@@ -381,6 +390,11 @@ class Code {
 };
 
 }  // namespace
+
+std::string interface_check(const BundleOptions& o) {
+  return fmt::format("static_assert({}_INTERFACE == UINT64_C(0x{:016x}), \"{}.h is of another compile\");",
+                     upper(o.name), o.interface, o.name);
+}
 
 std::map<std::string, std::string> code_files(const Graph& g, const Plan& plan, const Target& target,
                                               const BundleOptions& o) {

@@ -11,6 +11,8 @@ namespace sinter {
 std::map<std::string, std::string> code_files(const Graph&, const Plan&, const Target&, const BundleOptions&);
 // NAME_main.cpp: reads input_K.pb files, runs, writes output_K.pb files; see runtime/sinter/runner.h.
 std::string runner_main(const Graph&, const BundleOptions&);
+// The line that ends a compilation with another compile's NAME.h.
+std::string interface_check(const BundleOptions&);
 std::string upper(std::string);
 // Names that no layer's function may have: words of the runtime that generated code calls unqualified.
 std::vector<std::string> reserved_function_names();

@@ -56,6 +56,8 @@ std::string runner_main(const Graph& g, const BundleOptions& o) {
   p.line("#include \"sinter/runner.h\"");
   if (o.threads > 1) p.line("#include \"sinter/thread_pool.h\"");
   p.blank();
+  p.line("{}", interface_check(o));
+  p.blank();
   p.line("namespace {{");
   p.blank();
   p.line("int call(sinter::RunnerCall& c) {{");

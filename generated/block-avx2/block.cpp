@@ -9,6 +9,8 @@
 
 #include "block.h"
 
+static_assert(BLOCK_INTERFACE == UINT64_C(0x4ff1ac027cccebd0), "block.h is of another compile");
+
 #include <limits>
 
 #include "sinter/simd_avx2.h"
@@ -191,15 +193,16 @@ namespace {
 
 }  // namespace
 
-extern "C" const unsigned char block_weights[];
+extern "C" const unsigned char block_weights_9468be36f30d7097[];  // in block_weights.S of the same compile
 
 extern "C" int block_run(const block_inputs* in, block_outputs* out, void* arena) {
   if (in == nullptr || out == nullptr || arena == nullptr) return BLOCK_E_NULL;
   if (in->image == nullptr) return BLOCK_E_NULL;
   if (out->map == nullptr) return BLOCK_E_NULL;
   if (reinterpret_cast<std::uintptr_t>(arena) % 64 != 0) return BLOCK_E_ALIGN;
+  const unsigned char* const w = block_weights_9468be36f30d7097;
+  if (!sinter::has_tag(w + 10528, UINT64_C(0x9468be36f30d7097))) return BLOCK_E_WEIGHTS;
   unsigned char* const a = static_cast<unsigned char*>(arena);
-  const unsigned char* const w = block_weights;
 
   const unsigned floats = sinter::float_mode();  // the caller's, which comes back
   sinter::subnormals_are_zeros();
@@ -222,6 +225,7 @@ extern "C" const char* block_error(int code) {
     case 6: return "a loop ran longer than was planned";
     case 7: return "a custom operator's function failed";
     case 8: return "the system doesn't let this process use what the target computes with";
+    case 9: return "the weights are not those that this code was generated with";
     default: return "unknown code";
   }
 }

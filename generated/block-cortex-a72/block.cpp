@@ -10,6 +10,8 @@
 
 #include "block.h"
 
+static_assert(BLOCK_INTERFACE == UINT64_C(0x1111ccc3b14c2756), "block.h is of another compile");
+
 #include <limits>
 
 #include "sinter/simd_neon.h"
@@ -171,15 +173,16 @@ namespace {
 
 }  // namespace
 
-extern "C" const unsigned char block_weights[];
+extern "C" const unsigned char block_weights_8d598c8b5c3baddf[];  // in block_weights.S of the same compile
 
 extern "C" int block_run(const block_inputs* in, block_outputs* out, void* arena) {
   if (in == nullptr || out == nullptr || arena == nullptr) return BLOCK_E_NULL;
   if (in->image == nullptr) return BLOCK_E_NULL;
   if (out->map == nullptr) return BLOCK_E_NULL;
   if (reinterpret_cast<std::uintptr_t>(arena) % 64 != 0) return BLOCK_E_ALIGN;
+  const unsigned char* const w = block_weights_8d598c8b5c3baddf;
+  if (!sinter::has_tag(w + 10384, UINT64_C(0x8d598c8b5c3baddf))) return BLOCK_E_WEIGHTS;
   unsigned char* const a = static_cast<unsigned char*>(arena);
-  const unsigned char* const w = block_weights;
 
   stem(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 896), sinter::at<float>(a, 25344), sinter::at<float>(a, 0));
   body(sinter::at<float>(a, 25344), sinter::at<float>(w, 960), sinter::at<float>(w, 10176), sinter::at<float>(a, 27392), sinter::at<float>(a, 0), sinter::at<float>(a, 12672));
@@ -199,6 +202,7 @@ extern "C" const char* block_error(int code) {
     case 6: return "a loop ran longer than was planned";
     case 7: return "a custom operator's function failed";
     case 8: return "the system doesn't let this process use what the target computes with";
+    case 9: return "the weights are not those that this code was generated with";
     default: return "unknown code";
   }
 }

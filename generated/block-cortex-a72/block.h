@@ -11,12 +11,14 @@ extern "C" {
   // Scratch memory of one run: 64-byte aligned, one for each thread that runs the model, reusable at once.
   #define BLOCK_ARENA_BYTES INT64_C(29440)
   // Size of the weights.
-  #define BLOCK_WEIGHTS_BYTES INT64_C(10384)
+  #define BLOCK_WEIGHTS_BYTES INT64_C(10392)
   // The stack that a run takes at most.
   #define BLOCK_STACK_BYTES INT64_C(16384)
   // The most bytes that a tensor can take.
   #define BLOCK_IMAGE_MAX_BYTES INT64_C(3072)
   #define BLOCK_MAP_MAX_BYTES INT64_C(512)
+  // This file's own number: the code of another compile doesn't go with it.
+  #define BLOCK_INTERFACE UINT64_C(0x1111ccc3b14c2756)
 
   typedef struct block_inputs {
     // "image" float32[1,3,16,16], row-major
@@ -39,6 +41,7 @@ extern "C" {
     BLOCK_E_LOOP = 6,
     BLOCK_E_CUSTOM = 7,
     BLOCK_E_TARGET = 8,
+    BLOCK_E_WEIGHTS = 9,
   };
 
   // Runs the model once. Re-entrant: several threads may run it at once, each with an arena of its own.

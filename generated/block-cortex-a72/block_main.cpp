@@ -3,6 +3,8 @@
 #include "block.h"
 #include "sinter/runner.h"
 
+static_assert(BLOCK_INTERFACE == UINT64_C(0x1111ccc3b14c2756), "block.h is of another compile");
+
 namespace {
 
   int call(sinter::RunnerCall& c) {

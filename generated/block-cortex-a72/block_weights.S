@@ -2,7 +2,9 @@
     .section .rodata
     .balign 64
     .globl block_weights
+    .globl block_weights_8d598c8b5c3baddf  // what the code of the same compile asks for
 block_weights:
+block_weights_8d598c8b5c3baddf:
     .incbin "block.weights"
     .byte 0
     .section .note.GNU-stack,"",%progbits

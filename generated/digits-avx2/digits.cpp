@@ -12,6 +12,8 @@
 
 #include "digits.h"
 
+static_assert(DIGITS_INTERFACE == UINT64_C(0xb41cdc13e94358bf), "digits.h is of another compile");
+
 #include <limits>
 
 #include "sinter/simd_avx2.h"
@@ -358,20 +360,21 @@ namespace {
 
 }  // namespace
 
-extern "C" const unsigned char digits_weights[];
+extern "C" const unsigned char digits_weights_d58b28bbb667db86[];  // in digits_weights.S of the same compile
 
 extern "C" int digits_run(const digits_inputs* in, digits_outputs* out, void* arena) {
   if (in == nullptr || out == nullptr || arena == nullptr) return DIGITS_E_NULL;
   if (in->image == nullptr) return DIGITS_E_NULL;
   if (out->logits == nullptr) return DIGITS_E_NULL;
   if (reinterpret_cast<std::uintptr_t>(arena) % 64 != 0) return DIGITS_E_ALIGN;
+  const unsigned char* const w = digits_weights_d58b28bbb667db86;
+  if (!sinter::has_tag(w + 514080, UINT64_C(0xd58b28bbb667db86))) return DIGITS_E_WEIGHTS;
   const std::int64_t N = in->image_dims[0];
   if (N < 1 || N > 32) return DIGITS_E_DIM;
   if (in->image_dims[1] != 1) return DIGITS_E_DIM;
   if (in->image_dims[2] != 8) return DIGITS_E_DIM;
   if (in->image_dims[3] != 8) return DIGITS_E_DIM;
   unsigned char* const a = static_cast<unsigned char*>(arena);
-  const unsigned char* const w = digits_weights;
 
   const unsigned floats = sinter::float_mode();  // the caller's, which comes back
   sinter::subnormals_are_zeros();
@@ -399,6 +402,7 @@ extern "C" const char* digits_error(int code) {
     case 6: return "a loop ran longer than was planned";
     case 7: return "a custom operator's function failed";
     case 8: return "the system doesn't let this process use what the target computes with";
+    case 9: return "the weights are not those that this code was generated with";
     default: return "unknown code";
   }
 }

@@ -3,6 +3,8 @@
 #include "digits.h"
 #include "sinter/runner.h"
 
+static_assert(DIGITS_INTERFACE == UINT64_C(0xb41cdc13e94358bf), "digits.h is of another compile");
+
 namespace {
 
   int call(sinter::RunnerCall& c) {

@@ -13,6 +13,8 @@
 
 #include "digits.h"
 
+static_assert(DIGITS_INTERFACE == UINT64_C(0xd85ec94617ad29d1), "digits.h is of another compile");
+
 #include <limits>
 
 #include "sinter/simd_neon.h"
@@ -353,20 +355,21 @@ namespace {
 
 }  // namespace
 
-extern "C" const unsigned char digits_weights[];
+extern "C" const unsigned char digits_weights_33418af2ee1b3a10[];  // in digits_weights.S of the same compile
 
 extern "C" int digits_run(const digits_inputs* in, digits_outputs* out, void* arena) {
   if (in == nullptr || out == nullptr || arena == nullptr) return DIGITS_E_NULL;
   if (in->image == nullptr) return DIGITS_E_NULL;
   if (out->logits == nullptr) return DIGITS_E_NULL;
   if (reinterpret_cast<std::uintptr_t>(arena) % 64 != 0) return DIGITS_E_ALIGN;
+  const unsigned char* const w = digits_weights_33418af2ee1b3a10;
+  if (!sinter::has_tag(w + 513040, UINT64_C(0x33418af2ee1b3a10))) return DIGITS_E_WEIGHTS;
   const std::int64_t N = in->image_dims[0];
   if (N < 1 || N > 32) return DIGITS_E_DIM;
   if (in->image_dims[1] != 1) return DIGITS_E_DIM;
   if (in->image_dims[2] != 8) return DIGITS_E_DIM;
   if (in->image_dims[3] != 8) return DIGITS_E_DIM;
   unsigned char* const a = static_cast<unsigned char*>(arena);
-  const unsigned char* const w = digits_weights;
 
   conv1_Conv(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 1152), sinter::at<float>(a, 0), sinter::at<float>(a, 262144), N);
   conv2_Conv(sinter::at<float>(a, 0), sinter::at<float>(w, 1280), sinter::at<float>(w, 148736), sinter::at<float>(a, 262144), N, sinter::at<float>(a, 524288), sinter::at<float>(a, 549632));
@@ -391,6 +394,7 @@ extern "C" const char* digits_error(int code) {
     case 6: return "a loop ran longer than was planned";
     case 7: return "a custom operator's function failed";
     case 8: return "the system doesn't let this process use what the target computes with";
+    case 9: return "the weights are not those that this code was generated with";
     default: return "unknown code";
   }
 }

@@ -3,6 +3,8 @@
 #include "digits.h"
 #include "sinter/runner.h"
 
+static_assert(DIGITS_INTERFACE == UINT64_C(0xd85ec94617ad29d1), "digits.h is of another compile");
+
 namespace {
 
   int call(sinter::RunnerCall& c) {

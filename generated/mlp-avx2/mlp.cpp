@@ -7,6 +7,8 @@
 
 #include "mlp.h"
 
+static_assert(MLP_INTERFACE == UINT64_C(0xfb18b39e1830c817), "mlp.h is of another compile");
+
 #include <limits>
 
 #include "sinter/simd_avx2.h"
@@ -91,18 +93,19 @@ namespace {
 
 }  // namespace
 
-extern "C" const unsigned char mlp_weights[];
+extern "C" const unsigned char mlp_weights_224327951ff3d0c0[];  // in mlp_weights.S of the same compile
 
 extern "C" int mlp_run(const mlp_inputs* in, mlp_outputs* out, void* arena) {
   if (in == nullptr || out == nullptr || arena == nullptr) return MLP_E_NULL;
   if (in->features == nullptr) return MLP_E_NULL;
   if (out->scores == nullptr) return MLP_E_NULL;
   if (reinterpret_cast<std::uintptr_t>(arena) % 64 != 0) return MLP_E_ALIGN;
+  const unsigned char* const w = mlp_weights_224327951ff3d0c0;
+  if (!sinter::has_tag(w + 2464, UINT64_C(0x224327951ff3d0c0))) return MLP_E_WEIGHTS;
   const std::int64_t N = in->features_dims[0];
   if (N < 1 || N > 8) return MLP_E_DIM;
   if (in->features_dims[1] != 16) return MLP_E_DIM;
   unsigned char* const a = static_cast<unsigned char*>(arena);
-  const unsigned char* const w = mlp_weights;
 
   const unsigned floats = sinter::float_mode();  // the caller's, which comes back
   sinter::subnormals_are_zeros();
@@ -125,6 +128,7 @@ extern "C" const char* mlp_error(int code) {
     case 6: return "a loop ran longer than was planned";
     case 7: return "a custom operator's function failed";
     case 8: return "the system doesn't let this process use what the target computes with";
+    case 9: return "the weights are not those that this code was generated with";
     default: return "unknown code";
   }
 }

@@ -8,6 +8,8 @@
 
 #include "mlp.h"
 
+static_assert(MLP_INTERFACE == UINT64_C(0xb3e17e9f0be45933), "mlp.h is of another compile");
+
 #include <limits>
 
 #include "sinter/simd_neon.h"
@@ -90,18 +92,19 @@ namespace {
 
 }  // namespace
 
-extern "C" const unsigned char mlp_weights[];
+extern "C" const unsigned char mlp_weights_72327e58444de5af[];  // in mlp_weights.S of the same compile
 
 extern "C" int mlp_run(const mlp_inputs* in, mlp_outputs* out, void* arena) {
   if (in == nullptr || out == nullptr || arena == nullptr) return MLP_E_NULL;
   if (in->features == nullptr) return MLP_E_NULL;
   if (out->scores == nullptr) return MLP_E_NULL;
   if (reinterpret_cast<std::uintptr_t>(arena) % 64 != 0) return MLP_E_ALIGN;
+  const unsigned char* const w = mlp_weights_72327e58444de5af;
+  if (!sinter::has_tag(w + 2144, UINT64_C(0x72327e58444de5af))) return MLP_E_WEIGHTS;
   const std::int64_t N = in->features_dims[0];
   if (N < 1 || N > 8) return MLP_E_DIM;
   if (in->features_dims[1] != 16) return MLP_E_DIM;
   unsigned char* const a = static_cast<unsigned char*>(arena);
-  const unsigned char* const w = mlp_weights;
 
   hidden(in->features, sinter::at<float>(w, 0), sinter::at<float>(w, 1536), sinter::at<float>(a, 0), N);
   output(sinter::at<float>(a, 0), sinter::at<float>(w, 1728), sinter::at<float>(w, 2112), out->scores, N);
@@ -121,6 +124,7 @@ extern "C" const char* mlp_error(int code) {
     case 6: return "a loop ran longer than was planned";
     case 7: return "a custom operator's function failed";
     case 8: return "the system doesn't let this process use what the target computes with";
+    case 9: return "the weights are not those that this code was generated with";
     default: return "unknown code";
   }
 }

@@ -11,7 +11,7 @@ extern "C" {
   // Scratch memory of one run: 64-byte aligned, one for each thread that runs the model, reusable at once.
   #define MLP_ARENA_BYTES INT64_C(768)
   // Size of the weights.
-  #define MLP_WEIGHTS_BYTES INT64_C(2144)
+  #define MLP_WEIGHTS_BYTES INT64_C(2152)
   // The stack that a run takes at most.
   #define MLP_STACK_BYTES INT64_C(16384)
   // The most bytes that a tensor can take.
@@ -20,6 +20,8 @@ extern "C" {
   // The least and the greatest of each extent that is free.
   #define MLP_N_MIN INT64_C(1)
   #define MLP_N_MAX INT64_C(8)
+  // This file's own number: the code of another compile doesn't go with it.
+  #define MLP_INTERFACE UINT64_C(0xb3e17e9f0be45933)
 
   typedef struct mlp_inputs {
     // "features" float32[N,16], row-major; N in 1..8
@@ -46,6 +48,7 @@ extern "C" {
     MLP_E_LOOP = 6,
     MLP_E_CUSTOM = 7,
     MLP_E_TARGET = 8,
+    MLP_E_WEIGHTS = 9,
   };
 
   // Runs the model once. Re-entrant: several threads may run it at once, each with an arena of its own.

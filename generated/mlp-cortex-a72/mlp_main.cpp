@@ -3,6 +3,8 @@
 #include "mlp.h"
 #include "sinter/runner.h"
 
+static_assert(MLP_INTERFACE == UINT64_C(0xb3e17e9f0be45933), "mlp.h is of another compile");
+
 namespace {
 
   int call(sinter::RunnerCall& c) {

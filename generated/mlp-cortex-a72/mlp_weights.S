@@ -2,7 +2,9 @@
     .section .rodata
     .balign 64
     .globl mlp_weights
+    .globl mlp_weights_72327e58444de5af  // what the code of the same compile asks for
 mlp_weights:
+mlp_weights_72327e58444de5af:
     .incbin "mlp.weights"
     .byte 0
     .section .note.GNU-stack,"",%progbits

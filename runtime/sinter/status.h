@@ -15,7 +15,15 @@ enum Status : int {
   kLoopError = 6,      // a loop ran longer than was planned
   kCustomError = 7,    // a custom operator's function returned non-zero
   kTargetError = 8,    // the system doesn't let the process use what the target computes with
+  kWeightsError = 9,   // the weights are not those that the code was generated with
 };
+
+// Whether the eight bytes behind the weights, lowest first, are this number.
+inline bool has_tag(const unsigned char* behind, std::uint64_t tag) {
+  std::uint64_t found = 0;
+  for (int i = 0; i < 8; ++i) found |= static_cast<std::uint64_t>(behind[i]) << (8 * i);
+  return found == tag;
+}
 
 // The T that lies `offset` bytes behind `base`.
 template <class T>

@@ -27,8 +27,8 @@ std::string room_of(const std::string& path) {
   const std::string folder = path.substr(0, path.find('/'));
   if (folder == "sinter") return "runtime";
   if (folder != "emit") return folder;
-  static const std::set<std::string> bundle = {"bundle",           "calls",  "code",  "control",
-                                               "parallel_regions", "runner", "strips"};
+  static const std::set<std::string> bundle = {"bundle",  "bundle_folder",    "calls",  "code",
+                                               "control", "parallel_regions", "runner", "strips"};
   return bundle.count(stem(path)) ? "bundle" : "layers";
 }
 
