@@ -78,8 +78,8 @@ SINTER_INLINE void mac_half_step(HalfTile<OB, T>& acc, const half* x, std::ptrdi
 }
 
 #if defined(SINTER_ISA_NEON)
-// A vector of x, in one of the registers whose elements can multiply: where the compiler thinks of another one,
-// it moves or spills for each use.
+// A vector of x, in one of the registers whose elements can multiply: where the compiler thinks of another
+// one, it moves or spills for each use.
 SINTER_INLINE f16v load_by_lane(const half* p) {
   typedef uint16_t vector __attribute__((vector_size(16), aligned(2), may_alias));
   f16v v;

@@ -1,6 +1,6 @@
 // SIMD words for ARMv8-A's Advanced SIMD (AArch64): 4 lanes of 32 bits. Every AArch64 compiler has it on, so
-// nothing is switched but dot products (dot_products.h) and arithmetic of halves (half_arithmetic.h). Rules of
-// use as in simd_avx512.h; the word list is in simd_common.h.
+// nothing is switched but dot products (dot_products.h) and arithmetic of halves (half_arithmetic.h). Rules
+// of use as in simd_avx512.h; the word list is in simd_common.h.
 #ifndef SINTER_SIMD_NEON_H_
 #define SINTER_SIMD_NEON_H_
 #ifdef SINTER_ISA
