@@ -6,14 +6,19 @@
 // The scale may stand at q, at k, at both or at the scores (before the mask); k^T may be a Transpose of its
 // own, part of the one that splits heads, or one between two Reshapes. Tensors of three axes are the heads of
 // one batch. Transposes that put heads in front of positions are taken in (positions_first), as are repeated
-// heads of keys and values (Unsqueeze, Expand, Reshape). Masks add up; a constant mask that is a lower
-// triangle becomes is_causal. A row that is masked as a whole stays NaN, as Softmax has it, unless a Where
-// puts zeros there.
+// heads of keys and values (Unsqueeze, Expand, Reshape). A constant mask that is a lower triangle becomes
+// is_causal. A row that is masked as a whole stays NaN, as Softmax has it, unless a Where puts zeros there.
+//
+// Masks become one that is added to the scores, in their order: an Add adds, a Where takes its number for
+// what the masks before it say. The number must be so low that adding it to any score gives the number: a row
+// of nothing else is uniform then, as the model has it.
 //
 // Nothing between q k^T and y may be used elsewhere. Every Softmax that stays gets the attribute
 // `no_attention`, which says why. The operator rounds in other places, so not with `exact`.
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "ops/attention.h"
 #include "passes/passes.h"
@@ -29,6 +34,13 @@ struct Factor {
   Value* value = nullptr;
   bool positions_first = false;
   double scale = 1;
+};
+
+// One step between the scores and the Softmax: a mask that is added, or a Where that puts `fill` for scores.
+struct Masking {
+  Value* mask;                 // what is added, or the condition
+  std::optional<double> fill;  // none: it is added
+  bool where_true = false;     // the scores stand where the condition is false
 };
 
 class Matcher {
@@ -52,9 +64,13 @@ class Matcher {
   const char* walk_scores(Value* v);
   const char* take_mask(Node* n, Value* mask);
   const char* take_where(Node* n, bool scores_second);
+  const char* check_fills(DType t) const;
   bool leads_to_product(const Value* v) const;
   const char* check_mask(const Value* mask, const Shape& scores) const;
-  bool is_lower_triangle(const Value* mask) const;
+  bool is_lower_triangle(const Masking& m) const;
+  double number_for(double fill, DType t) const;
+  Value* as_numbers(Value* mask, DType t);
+  Value* joined_masks(DType t);
   Value* make(const char* op, std::vector<Value*> inputs, const std::string& name, Attributes a = {});
   Value* widened(Value* v);
   void build();
@@ -64,7 +80,7 @@ class Matcher {
   // weigh_: the product with the values; new nodes go before it. last_: the node whose output is y.
   Node *softmax_ = nullptr, *product_ = nullptr, *weigh_ = nullptr, *last_ = nullptr;
   std::vector<Node*> parts_;
-  std::vector<Value*> masks_;
+  std::vector<Masking> masks_;  // the Softmax's side first
   double scale_ = 1;
   bool nan_rows_ = true, y_positions_first_ = false;
   bool turned_ = false;  // y is the product's transpose
@@ -193,7 +209,7 @@ bool Matcher::leads_to_product(const Value* v) const {
 
 const char* Matcher::take_mask(Node* n, Value* mask) {
   if (scale_ != 1) return "its scale stands behind the mask";
-  masks_.push_back(mask);
+  masks_.push_back({mask, std::nullopt});
   parts_.push_back(n);
   return nullptr;
 }
@@ -202,20 +218,21 @@ const char* Matcher::take_mask(Node* n, Value* mask) {
 const char* Matcher::take_where(Node* n, bool scores_second) {
   if (scale_ != 1) return "its scale stands behind the mask";
   const auto fill = uniform_of(n->inputs[scores_second ? 1 : 2]);
-  // A row of nothing but that number is uniform; added to the scores it must swallow them.
-  const DType t = n->outputs[0]->type.dtype;
-  if (!fill || !(*fill <= (t == DType::kF64 ? -1e18 : -1e9)))
+  // So far below that its weight beside any score is 0.
+  if (!fill || !(*fill <= (n->outputs[0]->type.dtype == DType::kF64 ? -1e18 : -1e9)))
     return "what stands for masked scores is not a number far below them";
-  Value* condition = n->inputs[0];
-  if (std::isinf(*fill) && masks_.empty()) {
-    masks_.push_back(scores_second ? make("Not", {condition}, "/allowed") : condition);
-  } else {
-    Value* zero = g_.add_constant(n->name + "/zero", Tensor::scalar(0.0f).converted(t));
-    Value* none = g_.add_constant(n->name + "/none", Tensor::scalar(static_cast<float>(*fill)).converted(t));
-    masks_.push_back(
-        make("Where", {condition, scores_second ? none : zero, scores_second ? zero : none}, "/mask"));
-  }
+  masks_.push_back({n->inputs[0], fill, scores_second});
   parts_.push_back(n);
+  return nullptr;
+}
+
+// Numbers of Wheres may become others as long as their order is the same, but not beside masks that are
+// added: which is the greater then depends on the numbers. Those must swallow the scores as they are.
+const char* Matcher::check_fills(DType t) const {
+  const auto added = [](const Masking& m) { return !m.fill; };
+  const auto near = [&](const Masking& m) { return m.fill && *m.fill > (t == DType::kF64 ? -1e60 : -1e30); };
+  if (std::any_of(masks_.begin(), masks_.end(), added) && std::any_of(masks_.begin(), masks_.end(), near))
+    return "a mask is added beside a number for masked scores that is not far enough below them";
   return nullptr;
 }
 
@@ -271,19 +288,68 @@ const char* Matcher::check_mask(const Value* mask, const Shape& scores) const {
 }
 
 // Keys up to the query's own position, for as many keys as queries.
-bool Matcher::is_lower_triangle(const Value* mask) const {
-  if (!mask->data || mask->data->rank() < 2) return false;
-  const Tensor& m = *mask->data;
+bool Matcher::is_lower_triangle(const Masking& masking) const {
+  if (!masking.mask->data || masking.mask->data->rank() < 2) return false;
+  const Tensor& m = *masking.mask->data;
   const int64_t n = m.dim(m.rank() - 1);
   if (m.dim(m.rank() - 2) != n || m.size() != n * n) return false;
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < n; ++j) {
       const double v = m.real(i * n + j);
-      const bool in = m.dtype() == DType::kBool ? v != 0 : v == 0,
-                 out = m.dtype() == DType::kBool ? v == 0 : v <= -1e8;
+      const bool in = masking.fill ? (v == 0) == masking.where_true : v == 0,
+                 out = masking.fill ? !in : v <= -1e8;
       if (!(j <= i ? in : out)) return false;
     }
   return true;
+}
+
+Tensor number_tensor(double v, DType t) {
+  Tensor number(t, {});
+  number.set_real(0, v);
+  return number;
+}
+double lowest_of(DType t) {
+  if (t == DType::kF64) return std::numeric_limits<double>::lowest();
+  return t == DType::kBF16 ? -0x1.fep127 : static_cast<double>(std::numeric_limits<float>::lowest());
+}
+
+// What is added in place of a Where's number: the lowest one, half of it for the second lowest, and so on.
+double Matcher::number_for(double fill, DType t) const {
+  std::set<double> lower;
+  for (const Masking& m : masks_) {
+    if (!m.fill) return fill;
+    if (std::isfinite(*m.fill) && *m.fill < fill) lower.insert(*m.fill);
+  }
+  return std::isinf(fill) ? fill : std::ldexp(lowest_of(t), -static_cast<int>(lower.size()));
+}
+
+Value* Matcher::as_numbers(Value* mask, DType t) {
+  const auto number = [&](const char* name, double v) {
+    return g_.add_constant(softmax_->name + name, number_tensor(v, t));
+  };
+  if (!mask) return number("/zero", 0);
+  if (mask->type.dtype != DType::kBool) return mask;
+  return make("Where", {mask, number("/zero", 0), number("/none", -std::numeric_limits<double>::infinity())},
+              "/mask");
+}
+
+// All masks as one: what is added, or true where a key takes part; null where there are none.
+Value* Matcher::joined_masks(DType t) {
+  Value* all = nullptr;
+  for (size_t i = masks_.size(); i-- > 0;) {
+    const Masking& m = masks_[i];
+    if (!m.fill) {
+      all = all ? make("Add", {as_numbers(all, t), m.mask}, "/masks") : m.mask;
+    } else if (std::isinf(*m.fill) && (!all || all->type.dtype == DType::kBool)) {
+      Value* in = m.where_true ? make("Not", {m.mask}, "/allowed") : m.mask;
+      all = all ? make("And", {all, in}, "/masks") : in;
+    } else {
+      Value* before = as_numbers(all, t);
+      Value* fill = g_.add_constant(softmax_->name + "/fill", number_tensor(number_for(*m.fill, t), t));
+      all = make("Where", {m.mask, m.where_true ? fill : before, m.where_true ? before : fill}, "/mask");
+    }
+  }
+  return all;
 }
 
 const char* Matcher::fuse(Node* softmax) {
@@ -339,8 +405,9 @@ const char* Matcher::fuse(Node* softmax) {
   for (size_t a = 0; a + 2 < scores.size(); ++a)
     if (!same_extent(g_, q[a], k[a]) || !same_extent(g_, q[a], values[a]))
       return "its factors broadcast along the batch or the heads";
-  for (const Value* mask : masks_)
-    if (const char* why = check_mask(mask, scores)) return why;
+  for (const Masking& m : masks_)
+    if (const char* why = check_mask(m.mask, scores)) return why;
+  if (const char* why = check_fills(softmax->inputs[0]->type.dtype)) return why;
   q_ = peel(product_->inputs[0], false);
   k_ = peel(product_->inputs[1], true);
   v_ = peel(weigh->inputs[side], turned_);
@@ -393,25 +460,8 @@ Value* Matcher::widened(Value* v) {
 void Matcher::build() {
   const bool flat = product_->outputs[0]->type.shape.size() == 3;
   scale_ *= q_.scale * k_.scale;
-  Value* mask = nullptr;
-  bool causal = false;
-  for (Value* m : masks_) {
-    if (masks_.size() == 1 && is_lower_triangle(m)) {
-      causal = true;
-    } else if (!mask) {
-      mask = m;
-    } else {
-      if (mask->type.dtype == DType::kBool) {
-        Value* zero =
-            g_.add_constant(softmax_->name + "/zero", Tensor::scalar(0.0f).converted(m->type.dtype));
-        Value* none =
-            g_.add_constant(softmax_->name + "/none",
-                            Tensor::scalar(-std::numeric_limits<float>::infinity()).converted(m->type.dtype));
-        mask = make("Where", {mask, zero, none}, "/mask");
-      }
-      mask = make("Add", {mask, m}, "/masks");
-    }
-  }
+  const bool causal = masks_.size() == 1 && is_lower_triangle(masks_[0]);
+  Value* mask = causal ? nullptr : joined_masks(softmax_->inputs[0]->type.dtype);
   std::vector<Value*> inputs{widened(q_.value), widened(k_.value), widened(v_.value)};
   if (mask) inputs.push_back(mask);
   Value* y = last_->outputs[0];

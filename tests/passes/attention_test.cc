@@ -35,9 +35,10 @@ const Form kForms[] = {
      SPLIT "k = Transpose<perm = [0, 2, 3, 1]>(k3)  m = MatMul(q, k)  d = Div(m, eight)"
            "low = Constant<value = float {-1000000000.0}>()  w = Where(mask, d, low)  p = Softmax(w)" JOIN},
     {"attention_where_not", INPUTS ", bool[S,S] mask, float[S] bias)" OUTPUT,
-     SPLIT "k = Transpose<perm = [0, 2, 3, 1]>(k3)  m = MatMul(q, k)  d = Div(m, eight)"
-           "low = Constant<value = float {-1000000000.0}>()  w = Where(mask, low, d)  f = Add(bias, w)"
-           "p = Softmax(f)" JOIN},
+     SPLIT
+     "k = Transpose<perm = [0, 2, 3, 1]>(k3)  m = MatMul(q, k)  d = Div(m, eight)"
+     "low = Constant<value = float {-3.4028234663852886e38}>()  w = Where(mask, low, d)  f = Add(bias, w)"
+     "p = Softmax(f)" JOIN},
     {"attention_flat_transpose",
      "(float[N,2,6,4] q, float[N,2,6,4] k0, float[N,2,6,4] v) => (float[N,2,6,4] y)",
      "z = Constant<value = int64[3] {-1, 6, 4}>()  k1 = Reshape(k0, z)  k2 = Transpose<perm = [0, 2, 1]>(k1)"
@@ -91,6 +92,13 @@ const Form kForms[] = {
      "low = Constant<value = float {-5.0}>()  m = MatMul(q, k)  w = Where(mask, m, low)  p = Softmax(w)  y = "
      "MatMul(p, v)",
      "what stands for masked scores is not a number far below them"},
+    {"no_attention_added_beside_a_number",
+     "(float[N,2,3,4] q, float[N,2,4,3] k, float[N,2,3,4] v, bool[3,3] mask, float[3] bias) => "
+     "(float[N,2,3,4] y)",
+     "low = Constant<value = float {-1000000000.0}>()  m = MatMul(q, k)  w = Where(mask, m, low)  a = Add(w, "
+     "bias) "
+     "p = Softmax(a)  y = MatMul(p, v)",
+     "a mask is added beside a number for masked scores that is not far enough below them"},
     {"no_attention_mask_widens",
      "(float[N,2,1,4] q, float[N,2,4,3] k, float[N,2,3,4] v, float[3,3] mask) => (float[N,2,3,4] y)",
      "m = MatMul(q, k)  a = Add(m, mask)  p = Softmax(a)  y = MatMul(p, v)",
