@@ -1,5 +1,5 @@
 // MaxUnpool: the output is zeroed, then each element goes where its index says. Indices come with the data:
-// one outside the tensor that the window implies ends the run with an error.
+// one outside the output ends the run with an error.
 #include "kernels/nest.h"
 #include "ops/op.h"
 #include "ops/window.h"
@@ -28,22 +28,36 @@ void emit(LayerWriter& w) {
   w.out.put(loop_text("i", w.dim(product(out.shape))));
   w.out.line("{}[i] = {};", y, out.dtype == DType::kF64 ? "0.0" : store_text(out.dtype, "0.0f"));
   w.out.line("}}");
+  const bool larger = !(implied == out.shape);
+  if (larger) {
+    w.include("sinter/unpool.h");
+    w.out.line("const sinter::UnpoolAxis axes[] = {{");
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const bool spatial = d >= 2;
+      w.out.line("    {{{}, {}, {}, {}, {}, {}}},", w.dim(shape[d]), w.dim(out.shape[d]), w.dim(implied[d]),
+                 spatial ? window.strides[d - 2] : 1, spatial ? w.dim(window.pads_begin[d - 2]) : "0",
+                 spatial ? window.kernel[d - 2] : 1);
+    }
+    w.out.line("}};");
+    w.out.line("const bool of_implied = sinter::counts_in_implied({}, axes);", indices);
+  }
   w.out.put(loop_text("i", w.dim(product(shape))));
   w.out.line("std::int64_t at = {}[i];", indices);
-  w.out.line("if (at < 0 || at >= {}) return sinter::kIndexError;", w.dim(product(implied)));
-  if (implied == out.shape) {
-    w.out.line("{}[at] = {}[i];", y, x);
-  } else {
+  w.out.line("if (at < 0 || at >= {}) return sinter::kIndexError;", w.dim(product(out.shape)));
+  if (larger) {
     // The position in the implied tensor, which lies at the beginning of the larger output.
     const std::vector<Dim> strides = dim_strides(out.shape);
     std::string to = "0";
+    w.out.line("if (of_implied) {{");
     for (size_t d = implied.size(); d-- > 0;) {
       w.out.line("const std::int64_t p{} = at % {};", d, w.dim(implied[d]));
       if (d > 0) w.out.line("at /= {};", w.dim(implied[d]));
       to = plus(times(fmt::format("p{}", d), w.dim(strides[d])), to);
     }
-    w.out.line("{}[{}] = {}[i];", y, to, x);
+    w.out.line("at = {};", to);
+    w.out.line("}}");
   }
+  w.out.line("{}[at] = {}[i];", y, x);
   w.out.line("}}");
   w.out.line("return 0;");
 }

@@ -97,7 +97,8 @@ void add_unpool(GeneratedBatch& batch) {
     };
     batch.add(
         sheet == &s ? "unpool" : "unpool_larger", sheet->graph().clone(),
-        {set({5, 0, 15, 8}, 0), set({0, 0, 1, 16}, 5), set({0, 0, 1, -1}, 5), set({INT64_MAX, 0, 1, 2}, 5)});
+        {set({5, 0, 15, 8}, 0), set({5, 7, 13, 15}, 0), set({0, 2, 13, 15}, 0),
+         set({0, 0, 1, sheet == &s ? 16 : 30}, 5), set({0, 0, 1, -1}, 5), set({INT64_MAX, 0, 1, 2}, 5)});
   }
 }
 

@@ -230,5 +230,34 @@ TEST(MaxUnpool, UndoesMaxPool) {
   EXPECT_THROW(run_node("MaxUnpool", {pooled[0], pooled[1], Tensor::of(Ints{2, 3, 3, 7})}, u), Refusal);
 }
 
+// Indices of a pooled tensor of odd extents count in that, the output_shape; so do any that lie in no window.
+// Those of ONNX's example count in the tensor that the windows imply.
+TEST(MaxUnpool, CountsInTheOutputShape) {
+  std::mt19937 random(6);
+  Attributes a = attributes_of({"", {}, {2, 2}, {2, 2}, {}, {}, {}}), u;
+  u.set("kernel_shape", Ints{2, 2});
+  u.set("strides", Ints{2, 2});
+  const Tensor x = random_tensor(DType::kF32, {2, 3, 5, 7}, random);
+  const std::vector<Tensor> pooled = run_node("MaxPool", {x}, a, 2);
+  const Tensor y = run_node("MaxUnpool", {pooled[0], pooled[1], Tensor::of(Ints{2, 3, 5, 7})}, u)[0];
+  Tensor want(DType::kF32, x.shape());
+  for (int64_t i = 0; i < pooled[0].size(); ++i) want.set_real(pooled[1].integer(i), pooled[0].real(i));
+  EXPECT_TRUE(y.same_bits(want));
+  const Tensor four = Tensor::of(std::vector<float>{1, 2, 3, 4}, {1, 1, 2, 2});
+  const auto places = [&](Ints indices) {
+    const Tensor at = Tensor::of(indices).reshaped({1, 1, 2, 2});
+    const Tensor out = run_node("MaxUnpool", {four, at, Tensor::of(Ints{1, 1, 5, 5})}, u)[0];
+    Ints found;
+    for (double v : {1, 2, 3, 4})
+      for (int64_t i = 0; i < out.size(); ++i)
+        if (out.real(i) == v) found.push_back(i);
+    return found;
+  };
+  EXPECT_EQ(places({5, 7, 13, 24}), (Ints{5, 7, 13, 24}));
+  EXPECT_EQ(places({6, 8, 16, 18}), (Ints{6, 8, 16, 18}));
+  EXPECT_EQ(places({5, 7, 13, 15}), (Ints{6, 8, 16, 18}));  // 4 wide
+  EXPECT_THROW(places({0, 1, 2, 25}), Refusal);
+}
+
 }  // namespace
 }  // namespace sinter
