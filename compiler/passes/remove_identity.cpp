@@ -5,6 +5,7 @@
 // "Is its input" needs more than equal types: a Slice backwards, a Pad by +1 and -1 or a Resize with a scale
 // of 1.01 keep the shape too. Extents are compared as Dims, so dynamic shapes count where they are proved.
 #include <algorithm>
+#include <cmath>
 
 #include "ops/movement.h"
 #include "passes/passes.h"
@@ -34,9 +35,10 @@ bool identity_resize(const Node& n) {
   return by_sizes || all_are(n.input(2), 1);
 }
 
-// x op c == x for all x, c being the constant input `k`.
+// x op c == x for all x, c being the constant input `k`. Zeros count with their sign: -0.0 + 0.0 is 0.0.
 bool neutral(const Node& n, size_t k, double c) {
-  return n.inputs.size() == 2 && all_are(n.inputs[k], c) && same_type(n, 1 - k);
+  if (n.inputs.size() != 2 || !all_are(n.inputs[k], c) || !same_type(n, 1 - k)) return false;
+  return !is_float(n.inputs[k]->type.dtype) || std::signbit(n.inputs[k]->data->real(0)) == std::signbit(c);
 }
 
 // Whether a Gather takes element 0 of an axis that has no other.
@@ -56,7 +58,10 @@ Value* unchanged(const Node& n) {
   if (is("Dropout")) return !n.input(2) || integers_of(n.input(2)) == std::vector<int64_t>{0} ? x : nullptr;
   if (is("Concat") && n.inputs.size() == 1) return x;
   if (is("Mul")) return neutral(n, 1, 1) ? x : neutral(n, 0, 1) ? n.inputs[1] : nullptr;
-  if (is("Add")) return neutral(n, 1, 0) ? x : neutral(n, 0, 0) ? n.inputs[1] : nullptr;
+  if (is("Add")) {
+    const double none = is_float(x->type.dtype) ? -0.0 : 0.0;
+    return neutral(n, 1, none) ? x : neutral(n, 0, none) ? n.inputs[1] : nullptr;
+  }
   if (is("Div") || is("Pow")) return neutral(n, 1, 1) ? x : nullptr;
   if (is("Sub")) return neutral(n, 1, 0) ? x : nullptr;
   if (!same_type(n)) return nullptr;

@@ -220,6 +220,13 @@ ExprPtr tidy(const ExprPtr& e) {
   return nullptr;
 }
 
+// x to the power of a half: a root, but for -infinity, which gives infinity, and -0.0, which gives 0.0.
+ExprPtr power_of_half(const ExprPtr& x) {
+  const auto number = [&](double v) { return Expr::constant(v, x->dtype); };
+  return Expr::call("select", {Expr::call("eq", {x, number(-INFINITY)}), number(INFINITY),
+                               Expr::call("sqrt", {Expr::call("add", {x, number(0)})})});
+}
+
 // One rounding fewer, or the same function by its name.
 ExprPtr recognised(const ExprPtr& e) {
   if (e->kind != Kind::kCall || !is_float(e->dtype)) return nullptr;
@@ -236,7 +243,7 @@ ExprPtr recognised(const ExprPtr& e) {
       return Expr::call("mul", {a[0]->args[0], Expr::constant(product, e->dtype)});
   }
   if (is(e, "pow") && a[0]->dtype == e->dtype && is_number(a[1], 2)) return Expr::call("mul", {a[0], a[0]});
-  if (is(e, "pow") && a[0]->dtype == e->dtype && is_number(a[1], 0.5)) return Expr::call("sqrt", {a[0]});
+  if (is(e, "pow") && a[0]->dtype == e->dtype && is_number(a[1], 0.5)) return power_of_half(a[0]);
   return nullptr;
 }
 
