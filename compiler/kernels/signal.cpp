@@ -101,7 +101,8 @@ void emit_stft(LayerWriter& w) {
   PlainOutput y(w, t);
   const std::string buffers = work(w, min(length, Dim(in[1].hi())), "double");  // a frame fits the signal
   w.out.line("const sinter::StftGeometry geometry{{{}, {}, {}, {}, {}, {}, {}}};", w.dim(in[0]), w.dim(in[1]),
-             w.dim(in[2]), w.dim(out[1]), w.dim(*known_number(n.inputs[1])), w.dim(length), w.dim(out[2]));
+             in.size() == 2 ? "1" : w.dim(in[2]), w.dim(out[1]), w.dim(*known_number(n.inputs[1])),
+             w.dim(length), w.dim(out[2]));
   w.out.line("sinter::stft({}, {}, geometry, {}, {});", x, window, buffers, y.pointer());
   y.finish();
 }

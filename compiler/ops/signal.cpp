@@ -119,11 +119,12 @@ void eval_dft(Evaluation& e) {
   });
 }
 
-// STFT: the transforms of frames of the signal [batch, length, parts], each times the window.
+// STFT: the transforms of frames of the signal [batch, length, parts], each times the window. A real signal
+// may leave its one part out: [batch, length].
 void infer_stft(Inference& x) {
   x.require(is_float(x.dtype(0)), "only for floats");
-  x.require(x.rank(0) == 3, fmt::format("a signal of shape {}", text(x.shape(0))));
-  const int64_t parts = parts_of(x, x.shape(0)[2]);
+  x.require(x.rank(0) == 2 || x.rank(0) == 3, fmt::format("a signal of shape {}", text(x.shape(0))));
+  const int64_t parts = x.rank(0) == 2 ? 1 : parts_of(x, x.shape(0)[2]);
   const Dim step = number(x, 1, 1, "frame_step");
   Dim length = x.shape(0)[1];
   if (x.has(2)) {
@@ -148,7 +149,8 @@ void infer_stft(Inference& x) {
 void eval_stft(Evaluation& e) {
   const Tensor &x = e.in[0], &y = e.out[0];
   const int64_t length = e.has(3) ? e.in[3].integer(0) : e.has(2) ? e.in[2].size() : x.dim(1);
-  const StftGeometry g{x.dim(0), x.dim(1), x.dim(2), y.dim(1), e.in[1].integer(0), length, y.dim(2)};
+  const int64_t parts = x.rank() == 2 ? 1 : x.dim(2);
+  const StftGeometry g{x.dim(0), x.dim(1), parts, y.dim(1), e.in[1].integer(0), length, y.dim(2)};
   with_float(x.dtype(), [&](auto tag) {
     using T = decltype(tag);
     std::vector<Complex<double>> work(static_cast<size_t>(3 * length));

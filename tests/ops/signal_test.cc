@@ -94,6 +94,8 @@ TEST(STFT, FramesTimesTheWindow) {
                 floats({3, 0, 1, -2, -1, 0, 9, 0, 4, -5, -1, 0}, {1, 2, 3, 2}));
   expect_tensor(run("STFT", {x, step, {}, ints({2}, {})}, {{"onesided", int64_t{0}}}),
                 floats({3, 0, -1, 0, 9, 0, -1, 0, 15, 0, -1, 0}, {1, 3, 2, 2}));
+  expect_tensor(run("STFT", {floats({1, 2, 3, 4, 5, 6, 7, 8}, {1, 8}), step, floats({1, 1, 0, 0})}),
+                floats({3, 0, 1, -2, -1, 0, 9, 0, 4, -5, -1, 0}, {1, 2, 3, 2}));  // without the axis of parts
   const auto stft = [](Shape x, std::vector<Tensor> data) {
     std::vector<TensorType> types = {{DType::kF32, x}};
     for (size_t i = 1; i < data.size(); ++i) types.push_back(type_of(data[i]));
@@ -101,6 +103,7 @@ TEST(STFT, FramesTimesTheWindow) {
   };
   const std::string label = "\"node\" (STFT): ";
   EXPECT_EQ(stft({2, 100, 1}, {{}, ints({10}, {}), {}, ints({16}, {})}), "float32[2,9,9,2]");
+  EXPECT_EQ(stft({2, 100}, {{}, ints({10}, {}), {}, ints({16}, {})}), "float32[2,9,9,2]");
   EXPECT_EQ(stft({2, 100, 1}, {{}, ints({0}, {}), {}, ints({16}, {})}), label + "its frame_step is 0");
   EXPECT_EQ(stft({2, 100, 2}, {{}, ints({1}, {}), {}, ints({16}, {})}),
             label + "onesided needs a real signal");
