@@ -3,7 +3,7 @@
 //
 // One row {name, rewrite} each; a rewrite changes the Draft into an ONNX node and puts others before and
 // behind it, as in upgrade.cpp. What ONNX Runtime leaves to its caches (shared buffers, packed batches,
-// beams) is refused. Quantised operators are not here.
+// beams) is refused. Quantised operators are not here, nor what ONNX has as well (contrib_moves.cpp).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -200,13 +200,41 @@ void embed_layer_norm(Rewrite& r) {
 
 // --- attention
 
-// A mask of integers, 1 for keys that take part, as numbers to add: [batch, keys] or [batch, queries, keys].
-Value* padding_mask(Rewrite& r, Value* mask, Value* like) {
+Value* extent_of(Rewrite& r, Value* v, int64_t axis) {  // int64 [1]
+  return r.before("Shape", {v}, with({{"start", axis}, {"end", axis + 1}}));
+}
+// 0, 1, … before `length`, an int64 [1].
+Value* range(Rewrite& r, Value* length) {
+  Value* end = r.before("Reshape", {length, r.constant(std::vector<int64_t>{}, "scalar")});
+  return r.before("Range", {r.constant(Tensor::scalar(int64_t{0}), "zero"), end,
+                            r.constant(Tensor::scalar(int64_t{1}), "one")});
+}
+
+// Which of `keys` (int64 [1]) keys take part, [batch, keys]: those before the ends [batch], or from the
+// starts on, [2 * batch] of both.
+Value* keys_between(Rewrite& r, Value* ends, Value* keys, Value* x) {
+  const Dim &given = shape_of(r, ends, "the mask")[0], &batch = shape_of(r, x, "the input")[0];
+  const bool starts = !(given == batch);
+  if (starts && !(given == batch * Dim(2))) r.fail("a mask of cumulated lengths is not supported");
+  Value* places = range(r, keys);
+  const auto bound = [&](Value* from, Value* to) {
+    Value* part = starts ? r.before("Slice", {ends, from, to, r.constant({0}, "axis")}) : ends;
+    return r.before("Unsqueeze", {cast(r, part, DType::kI64), r.constant({1}, "axes")});
+  };
+  Value* count = starts ? extent_of(r, x, 0) : nullptr;
+  Value* in = r.before("Less", {places, bound(r.constant({0}, "first"), count)});
+  if (!starts) return in;
+  Value* end = r.constant({INT64_MAX}, "last");
+  return r.before("And", {in, r.before("GreaterOrEqual", {places, bound(count, end)})});
+}
+
+// A mask of integers, 1 for keys that take part, as numbers to add: [batch, keys] or [batch, queries, keys];
+// or of one axis: where the keys that take part end.
+Value* padding_mask(Rewrite& r, Value* mask, Value* keys, Value* like) {
   const size_t rank = shape_of(r, mask, "the mask").size();
-  if (rank != 2 && rank != 3) r.fail(fmt::format("a mask of {} axes is not supported", rank));
-  Value* wide =
-      r.before("Unsqueeze", {mask, rank == 2 ? r.constant({1, 2}, "axes") : r.constant({1}, "axes")});
-  Value* in = cast(r, wide, DType::kBool);
+  if (rank < 1 || rank > 3) r.fail(fmt::format("a mask of {} axes is not supported", rank));
+  Value* in = rank == 1 ? keys_between(r, mask, keys, like) : cast(r, mask, DType::kBool);
+  in = r.before("Unsqueeze", {in, rank == 3 ? r.constant({1}, "axes") : r.constant({1, 2}, "axes")});
   const float filter = r.node.attributes.real("mask_filter_value", -10000.0f);
   return r.before("Where", {in, r.constant_like(0, like, "zero"), r.constant_like(filter, like, "filter")});
 }
@@ -244,7 +272,11 @@ void multi_head_attention(Rewrite& r) {
     }
   }
   Value* mask = r.node.input(5);
-  if (Value* padding = r.node.input(4)) mask = sum(r, padding_mask(r, padding, q), mask);
+  if (Value* padding = r.node.input(4)) {
+    Value *keys = extent_of(r, k, by_heads ? 2 : 1), *past = r.node.input(6);
+    if (past) keys = r.before("Add", {keys, extent_of(r, past, 2)});
+    mask = sum(r, padding_mask(r, padding, keys, q), mask);
+  }
   Attributes a = attention_attributes(r, heads, heads);
   if (by_heads) {
     if (r.node.input(6)) r.fail("a past of keys that are given by heads is not supported");
@@ -278,19 +310,13 @@ void contrib_attention(Rewrite& r) {
   Value *q = slice(r, all, 0, sizes[0], 2), *k = slice(r, all, sizes[0], sizes[0] + sizes[1], 2),
         *v = slice(r, all, sizes[0] + sizes[1], width, 2);
   Value* mask = r.node.input(5);
-  Value* valid = nullptr;
   if (Value* index = r.node.input(3)) {
-    const Shape& s = shape_of(r, index, "mask_index");
-    if (s.size() == 1) {
-      if (!(s[0] == shape_of(r, x, "the input")[0]) || past || r.node.attributes.integer("unidirectional", 0))
-        r.fail("mask_index with starts and ends, a past or unidirectional is not supported");
-      valid = cast(r, index, DType::kI64);
-    } else {
-      mask = sum(r, padding_mask(r, index, x), mask);
-    }
+    Value* keys = extent_of(r, x, 1);
+    if (past) keys = r.before("Add", {keys, extent_of(r, past, 3)});
+    mask = sum(r, padding_mask(r, index, keys, x), mask);
   }
   const Attributes a = attention_attributes(r, heads, heads);
-  std::vector<Value*> in{q, k, v, mask, nullptr, nullptr, valid};
+  std::vector<Value*> in{q, k, v, mask, nullptr, nullptr};
   if (past)
     for (int64_t i : {0, 1})
       in[static_cast<size_t>(4 + i)] =
@@ -314,14 +340,9 @@ void contrib_attention(Rewrite& r) {
 // position_ids [batch, length], or one number to which positions are added.
 Value* positions_of(Rewrite& r, Value* ids, Value* x, int64_t length_axis) {
   if (shape_of(r, ids, "position_ids").size() == 2) return ids;
-  Value* length = r.before("Shape", {x}, with({{"start", length_axis}, {"end", length_axis + 1}}));
-  Value* batch = r.before("Shape", {x}, with({{"start", int64_t{0}}, {"end", int64_t{1}}}));
-  Value* none = r.constant(std::vector<int64_t>{}, "scalar");
-  Value* range =
-      r.before("Range", {r.constant(Tensor::scalar(int64_t{0}), "zero"), r.before("Reshape", {length, none}),
-                         r.constant(Tensor::scalar(int64_t{1}), "one")});
+  Value *length = extent_of(r, x, length_axis), *batch = extent_of(r, x, 0);
   Value* shape = r.before("Concat", {batch, length}, with({{"axis", int64_t{0}}}));
-  return r.before("Expand", {r.before("Add", {range, cast(r, ids, DType::kI64)}), shape});
+  return r.before("Expand", {r.before("Add", {range(r, length), cast(r, ids, DType::kI64)}), shape});
 }
 void rotary(Rewrite& r) {
   const Attributes& from = r.node.attributes;
@@ -366,10 +387,6 @@ std::array<Value*, 3> grouped_inputs(Rewrite& r, const Heads& h) {
   return {slice(r, q, 0, of_q, 2), slice(r, q, of_q, of_q + of_k, 2), slice(r, q, of_q + of_k, width, 2)};
 }
 
-Value* extent_of(Rewrite& r, Value* v, int64_t axis) {  // int64 [1]
-  return r.before("Shape", {v}, with({{"start", axis}, {"end", axis + 1}}));
-}
-
 CacheLengths cache_lengths(Rewrite& r, Value* q) {
   Value* last = r.node.input(5);
   if (!last) r.fail("seqlens_k is missing");
@@ -382,10 +399,8 @@ CacheLengths cache_lengths(Rewrite& r, Value* q) {
 
 // position_ids [batch, length] behind the cache: before[b] + 0, 1, …
 Value* positions_behind(Rewrite& r, Value* before, Value* q) {
-  Value* length = r.before("Reshape", {extent_of(r, q, 1), r.constant(std::vector<int64_t>{}, "scalar")});
-  Value* steps = r.before("Range", {r.constant(Tensor::scalar(int64_t{0}), "zero"), length,
-                                    r.constant(Tensor::scalar(int64_t{1}), "one")});
-  return r.before("Add", {r.before("Unsqueeze", {before, r.constant({1}, "axes")}), steps});
+  return r.before("Add",
+                  {r.before("Unsqueeze", {before, r.constant({1}, "axes")}), range(r, extent_of(r, q, 1))});
 }
 
 Value* rotated(Rewrite& r, Value* x, int64_t heads, Value* positions) {
@@ -529,7 +544,7 @@ const Row kRows[] = {
 bool lower_contrib(Rewrite& r) {
   for (const Row& row : kRows)
     if (r.node.op == row.op) return row.rewrite(r), true;
-  return false;
+  return lower_contrib_moves(r) || lower_contrib_lstm(r);
 }
 
 }  // namespace sinter

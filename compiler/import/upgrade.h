@@ -65,5 +65,8 @@ class Rewrite {
 void upgrade(Rewrite& rewrite);
 // A node of domain com.microsoft as ONNX operators (contrib.cpp); false where there is no row for it.
 bool lower_contrib(Rewrite& rewrite);
+// Some of its rows: contrib_moves.cpp, contrib_lstm.cpp.
+bool lower_contrib_moves(Rewrite& rewrite);
+bool lower_contrib_lstm(Rewrite& rewrite);
 
 }  // namespace sinter

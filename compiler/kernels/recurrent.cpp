@@ -35,11 +35,13 @@ bool accepts(const Node& n, const Context&) {
   for (size_t i : {1u, 2u, 3u, 7u})
     if (const Value* v = optional_input(n, i); v && !v->data) return false;
   const Recurrence r = recurrence_of(n);
+  // Sequences of given lengths run one by one; the steps of a quantised state are for all of them.
+  if (r.quantizes_state && optional_input(n, 4) && !r.batch.is(1)) return false;
   return r.hidden.is_static() && r.inputs.is_static() && r.hidden.value() > 0 &&
          r.batch.hi() <= (int64_t{1} << 24);
 }
 bool accepts_plain(const Node& n, const Context&) {
-  return is_recurrent(n) && is_float(n.inputs[0]->type.dtype);
+  return is_recurrent(n) && is_float(n.inputs[0]->type.dtype) && !recurrence_of(n).quantizes_state;
 }
 
 class Writer {
@@ -54,7 +56,7 @@ class Writer {
     lengths_ = optional_input(n_, 4) != nullptr;
     rows_ = lengths_ ? Dim(1) : r_.batch;
     two_rounds_ = r_.cell == Cell::kGru && !r_.linear_before_reset;
-    direct_ = !lengths_ && !two_rounds_ && r_.batch.is(1) && r_.steps.is(1);
+    direct_ = !lengths_ && !two_rounds_ && !r_.quantizes_state && r_.batch.is(1) && r_.steps.is(1);
     // What keeps a step waiting is its chain of additions and activations, unless there are many sums.
     in_turns_ = r_.directions == 2 && r_.activations[0] == r_.activations[1] && !direct_ && !lengths_ &&
                 hidden_ * width_ <= kSmall;
@@ -115,7 +117,7 @@ class Writer {
   Dim rows_;
   size_t direction_ = 0;  // whose activations are written
   std::string x_, y_, weights_, recurrent_, hidden_weights_, bias_, recurrent_bias_, peephole_, h0_, c0_, yh_,
-      yc_, projected_, state_, cell_, update_, reset_, backward_;
+      yc_, projected_, state_, quantized_, cell_, update_, reset_, backward_;
 };
 
 void Writer::declare() {
@@ -157,6 +159,7 @@ void Writer::declare() {
     projected_ = w_.scratch("projected", "float", sets * block_ * rows * width_);
   }
   state_ = w_.scratch("state", "float", sets * 2 * rows * padded_);
+  if (r_.quantizes_state) quantized_ = w_.scratch("in_steps", "float", rows * padded_);
   if (r_.cell == Cell::kLstm) cell_ = w_.scratch("cell", "float", sets * rows * padded_);
   if (two_rounds_) {
     update_ = w_.scratch("updates", "float", rows * padded_);
@@ -408,6 +411,8 @@ void Writer::step() {
     gru_second_round();
     close_panels(1);
   } else {
+    if (r_.quantizes_state)
+      w_.out.line("sinter::states_in_steps(h, {}, {}, {}, {});", w_.dim(rows_), hidden_, padded_, quantized_);
     open_panels("rd", r_.gates);
     if (r_.cell == Cell::kLstm) lstm();
     if (r_.cell == Cell::kGru) gru();
@@ -531,7 +536,7 @@ void Writer::gru_second_round() {
 
 void Writer::lstm() {
   start_with_x("sum");
-  add_recurrent("h");
+  add_recurrent(r_.quantizes_state ? quantized_ : "h");
   const auto peep = [&](int gate, const std::string& cell, const std::string& sum) {
     if (peephole_.empty()) return sum;
     return fmt::format("fma(load(peephole_d + {} + p * kLanes), {}, {})", gate * padded_, cell, sum);

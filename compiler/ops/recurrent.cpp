@@ -148,83 +148,115 @@ struct Cells {
   int64_t state_row(int64_t d, int64_t n) const {
     return r.batch_first ? n * r.directions + d : d * batch + n;
   }
+  struct State {
+    std::vector<T> h, c;
+  };
+  int64_t length_of(int64_t n) const { return e.has(4) ? e.in[4].integer(n) : steps; }
   void run(int64_t d);
-  void run_sequence(int64_t d, int64_t n, const T* projected);
+  State first_state(int64_t d, int64_t n) const;
+  void step(int64_t d, int64_t n, int64_t t, const T* projected, const std::vector<T>& of_r, State& state);
+  std::vector<std::vector<T>> in_steps(const std::vector<State>& states, int64_t t) const;
 };
 
 template <class T>
-void Cells<T>::run_sequence(int64_t d, int64_t n, const T* projected) {
+typename Cells<T>::State Cells<T>::first_state(int64_t d, int64_t n) const {
+  const size_t size = static_cast<size_t>(hidden);
+  State s{std::vector<T>(size, 0), std::vector<T>(size, 0)};
+  const bool started = length_of(n) > 0 || !e.has(4);
+  if (h0 && started) std::copy_n(h0.as<T>() + state_row(d, n) * hidden, hidden, s.h.begin());
+  if (c0 && started) std::copy_n(c0.as<T>() + state_row(d, n) * hidden, hidden, s.c.begin());
+  return s;
+}
+
+// The states of the sequences that have a step t, in the 256 steps of DynamicQuantizeLinear for all of them.
+template <class T>
+std::vector<std::vector<T>> Cells<T>::in_steps(const std::vector<State>& states, int64_t t) const {
+  float low = 0, high = 0;
+  for (int64_t n = 0; n < batch; ++n)
+    for (const T v : states[static_cast<size_t>(n)].h) {
+      if (t >= length_of(n)) break;
+      low = std::min(low, static_cast<float>(v)), high = std::max(high, static_cast<float>(v));
+    }
+  const float scale = low == high ? 1 : (high - low) / 255;
+  const float zero = std::nearbyint(std::min(std::max(-low / scale, 0.0f), 255.0f));
+  std::vector<std::vector<T>> out;
+  for (const State& s : states) {
+    out.push_back(s.h);
+    for (T& v : out.back()) {
+      const float q = std::nearbyint(static_cast<float>(v) / scale) + zero;
+      v = static_cast<T>((std::min(std::max(q, 0.0f), 255.0f) - zero) * scale);
+    }
+  }
+  return out;
+}
+
+// Step t of sequence n; R multiplies of_r.
+template <class T>
+void Cells<T>::step(int64_t d, int64_t n, int64_t t, const T* projected, const std::vector<T>& of_r,
+                    State& state) {
   using Cell = Recurrence::Cell;
-  const int64_t rows = r.gates * hidden;
-  const int64_t length = e.has(4) ? e.in[4].integer(n) : steps;
+  const int64_t rows = r.gates * hidden, length = length_of(n);
   const T* wb = b ? b.as<T>() + d * 2 * rows : nullptr;
   const T* rb = b ? wb + rows : nullptr;
   const T* peephole = p ? p.as<T>() + d * 3 * hidden : nullptr;
   const std::vector<GateActivation>& act = r.activations[static_cast<size_t>(d)];
   const size_t size = static_cast<size_t>(hidden);
-  std::vector<T> h(size, 0), c(size, 0), next(size), reset(size), of_h(static_cast<size_t>(rows)),
-      of_reset(size);
-  const bool started = length > 0 || !e.has(4);
-  if (h0 && started) std::copy_n(h0.as<T>() + state_row(d, n) * hidden, hidden, h.begin());
-  if (c0 && started) std::copy_n(c0.as<T>() + state_row(d, n) * hidden, hidden, c.begin());
+  std::vector<T> next(size), reset(size), of_h(static_cast<size_t>(rows)), of_reset(size);
+  std::vector<T>&h = state.h, &c = state.c;
   const auto bound = [&](double v) {
     return r.clips ? std::min(std::max(v, -static_cast<double>(r.clip)), static_cast<double>(r.clip)) : v;
   };
   const T* weights = rw.as<T>() + d * rows * hidden;
-  for (int64_t t = 0; t < length; ++t) {
-    const int64_t s = r.reverse(d) ? length - 1 - t : t;
-    const T* in = projected + x_row(s, n) * rows;
-    multiply(false, true, 1, rows, hidden, h.data(), hidden, weights, hidden, of_h.data(), rows);
-    // W x + Wb + R h + Rb of gate g and neuron j.
-    const auto sum = [&](int64_t g, int64_t j, bool with_state = true) {
-      const int64_t i = g * hidden + j;
-      double v = static_cast<double>(in[i]);
-      if (wb) v += static_cast<double>(wb[i]);
-      if (!with_state) return v;
-      if (rb) v += static_cast<double>(rb[i]);
-      return v + static_cast<double>(of_h[static_cast<size_t>(i)]);
-    };
-    if (r.cell == Cell::kGru && !r.linear_before_reset) {
-      for (int64_t j = 0; j < hidden; ++j)
-        reset[static_cast<size_t>(j)] =
-            static_cast<T>(activate(act[0], bound(sum(1, j)))) * h[static_cast<size_t>(j)];
-      multiply(false, true, 1, hidden, hidden, reset.data(), hidden, weights + 2 * hidden * hidden, hidden,
-               of_reset.data(), hidden);
-    }
-    for (int64_t j = 0; j < hidden; ++j) {
-      const size_t k = static_cast<size_t>(j);
-      const double before = static_cast<double>(h[k]);
-      double after = 0;
-      if (r.cell == Cell::kRnn) {
-        after = activate(act[0], bound(sum(0, j)));
-      } else if (r.cell == Cell::kGru) {
-        const double z = activate(act[0], bound(sum(0, j)));
-        const double of_state = r.linear_before_reset
-                                    ? static_cast<double>(of_h[static_cast<size_t>(2 * hidden + j)])
-                                    : static_cast<double>(of_reset[k]);
-        double v = of_state + (rb ? static_cast<double>(rb[2 * hidden + j]) : 0.0);
-        if (r.linear_before_reset) v *= activate(act[0], bound(sum(1, j)));
-        after = activate(act[1], bound(sum(2, j, false) + v));
-        after = (1 - z) * after + z * before;
-      } else {
-        const double cell = static_cast<double>(c[k]);
-        const auto peep = [&](int64_t g, double v) {
-          return peephole ? static_cast<double>(peephole[g * hidden + j]) * v : 0.0;
-        };
-        const double i = activate(act[0], bound(sum(0, j) + peep(0, cell)));
-        const double f = r.input_forget ? 1 - i : activate(act[0], bound(sum(2, j) + peep(2, cell)));
-        const double now = f * cell + i * activate(act[1], bound(sum(3, j)));
-        const double o = activate(act[0], bound(sum(1, j) + peep(1, now)));
-        c[k] = static_cast<T>(now);
-        after = o * activate(act[2], now);
-      }
-      next[k] = static_cast<T>(after);
-    }
-    h.swap(next);
-    if (y) std::copy(h.begin(), h.end(), y.as<T>() + y_row(s, d, n) * hidden);
+  const int64_t s = r.reverse(d) ? length - 1 - t : t;
+  const T* in = projected + x_row(s, n) * rows;
+  multiply(false, true, 1, rows, hidden, of_r.data(), hidden, weights, hidden, of_h.data(), rows);
+  // W x + Wb + R h + Rb of gate g and neuron j.
+  const auto sum = [&](int64_t g, int64_t j, bool with_state = true) {
+    const int64_t i = g * hidden + j;
+    double v = static_cast<double>(in[i]);
+    if (wb) v += static_cast<double>(wb[i]);
+    if (!with_state) return v;
+    if (rb) v += static_cast<double>(rb[i]);
+    return v + static_cast<double>(of_h[static_cast<size_t>(i)]);
+  };
+  if (r.cell == Cell::kGru && !r.linear_before_reset) {
+    for (int64_t j = 0; j < hidden; ++j)
+      reset[static_cast<size_t>(j)] =
+          static_cast<T>(activate(act[0], bound(sum(1, j)))) * h[static_cast<size_t>(j)];
+    multiply(false, true, 1, hidden, hidden, reset.data(), hidden, weights + 2 * hidden * hidden, hidden,
+             of_reset.data(), hidden);
   }
-  if (yh) std::copy(h.begin(), h.end(), yh.as<T>() + state_row(d, n) * hidden);
-  if (yc) std::copy(c.begin(), c.end(), yc.as<T>() + state_row(d, n) * hidden);
+  for (int64_t j = 0; j < hidden; ++j) {
+    const size_t k = static_cast<size_t>(j);
+    const double before = static_cast<double>(h[k]);
+    double after = 0;
+    if (r.cell == Cell::kRnn) {
+      after = activate(act[0], bound(sum(0, j)));
+    } else if (r.cell == Cell::kGru) {
+      const double z = activate(act[0], bound(sum(0, j)));
+      const double of_state = r.linear_before_reset
+                                  ? static_cast<double>(of_h[static_cast<size_t>(2 * hidden + j)])
+                                  : static_cast<double>(of_reset[k]);
+      double v = of_state + (rb ? static_cast<double>(rb[2 * hidden + j]) : 0.0);
+      if (r.linear_before_reset) v *= activate(act[0], bound(sum(1, j)));
+      after = activate(act[1], bound(sum(2, j, false) + v));
+      after = (1 - z) * after + z * before;
+    } else {
+      const double cell = static_cast<double>(c[k]);
+      const auto peep = [&](int64_t g, double v) {
+        return peephole ? static_cast<double>(peephole[g * hidden + j]) * v : 0.0;
+      };
+      const double i = activate(act[0], bound(sum(0, j) + peep(0, cell)));
+      const double f = r.input_forget ? 1 - i : activate(act[0], bound(sum(2, j) + peep(2, cell)));
+      const double now = f * cell + i * activate(act[1], bound(sum(3, j)));
+      const double o = activate(act[0], bound(sum(1, j) + peep(1, now)));
+      c[k] = static_cast<T>(now);
+      after = o * activate(act[2], now);
+    }
+    next[k] = static_cast<T>(after);
+  }
+  h.swap(next);
+  if (y) std::copy(h.begin(), h.end(), y.as<T>() + y_row(s, d, n) * hidden);
 }
 
 template <class T>
@@ -233,7 +265,20 @@ void Cells<T>::run(int64_t d) {
   std::vector<T> projected(static_cast<size_t>(steps * batch * rows));
   multiply(false, true, steps * batch, rows, inputs, x.as<T>(), inputs, w.as<T>() + d * rows * inputs, inputs,
            projected.data(), rows);
-  for (int64_t n = 0; n < batch; ++n) run_sequence(d, n, projected.data());
+  std::vector<State> states;
+  for (int64_t n = 0; n < batch; ++n) states.push_back(first_state(d, n));
+  for (int64_t t = 0; t < steps; ++t) {
+    const auto quantized = r.quantizes_state ? in_steps(states, t) : std::vector<std::vector<T>>{};
+    for (size_t n = 0; n < states.size(); ++n)
+      if (t < length_of(static_cast<int64_t>(n)))
+        step(d, static_cast<int64_t>(n), t, projected.data(), r.quantizes_state ? quantized[n] : states[n].h,
+             states[n]);
+  }
+  for (int64_t n = 0; n < batch; ++n) {
+    const State& s = states[static_cast<size_t>(n)];
+    if (yh) std::copy(s.h.begin(), s.h.end(), yh.as<T>() + state_row(d, n) * hidden);
+    if (yc) std::copy(s.c.begin(), s.c.end(), yc.as<T>() + state_row(d, n) * hidden);
+  }
 }
 
 void eval_recurrent(Evaluation& e) {
@@ -287,6 +332,7 @@ Recurrence recurrence_of(const Node& n, const Shape& x, const Shape& rw,
   if (r.clips && !(r.clip >= 0)) fail(fmt::format("clip is {}", r.clip));
   r.input_forget = a.integer("input_forget", 0) != 0;
   r.linear_before_reset = a.integer("linear_before_reset", 0) != 0;
+  r.quantizes_state = r.cell == Recurrence::Cell::kLstm && a.integer("quantized_state", 0) != 0;
   read_activations(n, r, fail);
   r.steps = x[r.batch_first ? 1 : 0];
   r.batch = x[r.batch_first ? 0 : 1];

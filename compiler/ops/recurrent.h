@@ -27,6 +27,9 @@ struct GateActivation {
   bool operator==(const GateActivation&) const = default;
 };
 
+// The attribute `quantized_state` (ours, for DynamicQuantizeLSTM): in each step R multiplies what is left of
+// the hidden states of all sequences after DynamicQuantizeLinear and DequantizeLinear.
+//
 // The order of the gates along the weights: RNN one; GRU update z, reset r, hidden h; LSTM input i, output o,
 // forget f, cell c.
 struct Recurrence {
@@ -39,6 +42,7 @@ struct Recurrence {
   float clip = 0;
   bool input_forget = false;                             // LSTM: f = 1 - i
   bool linear_before_reset = false;                      // GRU
+  bool quantizes_state = false;                          // LSTM: R multiplies the state in 256 steps
   std::vector<std::vector<GateActivation>> activations;  // [direction][f, g, h]
   Dim steps, batch, inputs, hidden;
 

@@ -3,6 +3,7 @@
 #ifndef SINTER_RECURRENT_H_
 #define SINTER_RECURRENT_H_
 
+#include <cmath>
 #include <cstdint>
 
 namespace sinter {
@@ -20,6 +21,27 @@ inline void store_states(float* to, std::int64_t to_row, const float* from, std:
                          std::int64_t hidden, std::int64_t padded) {
   for (std::int64_t n = 0; n < rows; ++n)
     for (std::int64_t j = 0; j < hidden; ++j) to[n * to_row + j] = from[n * padded + j];
+}
+
+// to = the states in rows of `padded` floats, rounded to the 256 steps that DynamicQuantizeLinear finds for
+// all of them.
+inline void states_in_steps(const float* from, std::int64_t rows, std::int64_t hidden, std::int64_t padded,
+                            float* to) {
+  float low = 0.0f, high = 0.0f;
+  for (std::int64_t n = 0; n < rows; ++n)
+    for (std::int64_t j = 0; j < hidden; ++j) {
+      const float v = from[n * padded + j];
+      low = v < low ? v : low;
+      high = v > high ? v : high;
+    }
+  const float scale = low == high ? 1.0f : (high - low) / 255.0f;
+  const auto bounded = [](float v) { return v < 0.0f ? 0.0f : v > 255.0f ? 255.0f : v; };
+  const float zero = std::nearbyint(bounded(-low / scale));
+  for (std::int64_t n = 0; n < rows; ++n)
+    for (std::int64_t j = 0; j < padded; ++j) {
+      const float q = bounded(std::nearbyint(from[n * padded + j] / scale) + zero);
+      to[n * padded + j] = j < hidden ? (q - zero) * scale : 0.0f;
+    }
 }
 
 }  // namespace sinter

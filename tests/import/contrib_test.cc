@@ -120,6 +120,46 @@ const Same kSame[] = {
      "next = Slice(all, a, e, x2)"},
 };
 
+// What ONNX has as well.
+const Same kMoves[] = {
+    {"Trilu", "(float[N,4,5] x) => (float[N,4,5] y)",
+     "k = Constant<value = int64 {1}>()  y = com.microsoft.Trilu<upper = 0>(x, k)",
+     "k = Constant<value = int64 {1}>()  y = Trilu<upper = 0>(x, k)"},
+    {"Pad", "(float[N,3] x) => (float[M,6] y)",
+     "p = Constant<value = int64[1,4] {0, 1, 1, 2}>()  v = Constant<value = float[1] {2.5}>()  y = "
+     "com.microsoft.Pad<mode = \"constant\">(x, p, v)",
+     "p = Constant<value = int64[4] {0, 1, 1, 2}>()  v = Constant<value = float {2.5}>()  y = Pad(x, p, v)"},
+    {"PadReflects", "(float[N,3] x) => (float[N,6] y)",
+     "p = Constant<value = int64[4] {0, 1, 0, 2}>()  y = com.microsoft.Pad<mode = \"reflect\">(x, p)",
+     "p = Constant<value = int64[4] {0, 1, 0, 2}>()  y = Pad<mode = \"reflect\">(x, p)"},
+    {"GridSample", "(float[N,2,4,5] x, float[N,3,3,2] g) => (float[N,2,3,3] y)",
+     "y = com.microsoft.GridSample<mode = \"bicubic\", padding_mode = \"border\", align_corners = 1>(x, g)",
+     "y = GridSample<mode = \"bicubic\", padding_mode = \"border\", align_corners = 1>(x, g)"},
+    {"GridSampleByDefault", "(float[N,2,4,5] x, float[N,3,3,2] g) => (float[N,2,3,3] y)",
+     "y = com.microsoft.GridSample(x, g)", "y = GridSample(x, g)"},
+    {"ExpandDims", "(float[N,3] x) => (float[N,3,1] y)",
+     "a = Constant<value = int32 {-1}>()  y = com.microsoft.ExpandDims(x, a)",
+     "a = Constant<value = int64[1] {2}>()  y = Unsqueeze(x, a)"},
+    {"NhwcMaxPool", "(uint8[N,6,5,3] x) => (uint8[N,3,3,3] y)",
+     "y = com.microsoft.NhwcMaxPool<kernel_shape = [2, 3], strides = [2, 2], pads = [0, 1, 0, 1]>(x)",
+     "t = Transpose<perm = [0, 3, 1, 2]>(x)  m = MaxPool<kernel_shape = [2, 3], strides = [2, 2], pads = [0, "
+     "1, 0, "
+     "1]>(t)  y = Transpose<perm = [0, 2, 3, 1]>(m)"},
+    // Keys that take part from a start (the second half of mask_index) to an end, none at all for one
+    // sequence.
+    {"AttentionOfLengths", "(float[2,3,8] x, float[8,24] w_w, float[24] w_b) => (float[2,3,8] y)",
+     "i = Constant<value = int32[4] {2, 0, 1, 0}>()  y = com.microsoft.Attention<num_heads = 2, "
+     "unidirectional = "
+     "1>(x, w_w, w_b, i)",
+     "i = Constant<value = int32[2,3] {0, 1, 0, 0, 0, 0}>()  y = com.microsoft.Attention<num_heads = 2, "
+     "unidirectional = 1>(x, w_w, w_b, i)"},
+    {"KeyPaddingOfLengths", "(float[2,3,8] q, float[2,5,8] k, float[2,5,8] v) => (float[2,3,8] y)",
+     "i = Constant<value = int32[2] {2, 5}>()  y = com.microsoft.MultiHeadAttention<num_heads = 2>(q, k, v, "
+     ", i)",
+     "i = Constant<value = int32[2,5] {1, 1, 0, 0, 0, 1, 1, 1, 1, 1}>()  y = "
+     "com.microsoft.MultiHeadAttention<num_heads = 2>(q, k, v, , i)"},
+};
+
 std::ostream& operator<<(std::ostream& out, const Same& s) { return out << s.name; }
 
 class Contrib : public testing::TestWithParam<Same> {};
@@ -137,6 +177,17 @@ TEST_P(Contrib, IsTheOnnxOperators) {
 
 INSTANTIATE_TEST_SUITE_P(All, Contrib, testing::ValuesIn(kSame),
                          [](const auto& info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Moves, Contrib, testing::ValuesIn(kMoves),
+                         [](const auto& info) { return info.param.name; });
+
+// The inverse times the matrix.
+TEST(Contrib, Inverse) {
+  const auto g = graph_with("(float[N,4,4] x) => (float[N,4,4] y, float[N,4,4] e)",
+                            "y = com.microsoft.Inverse(x)  e = MatMul(x, y)");
+  const Tensor e = evaluate(*g, inputs_of(*g, 3, 5))[1];
+  for (int64_t i = 0; i < e.size(); ++i) EXPECT_NEAR(e.real(i), i % 16 / 4 == i % 4 ? 1 : 0, 1e-4) << i;
+}
 
 // As ONNX Runtime writes it into a file of opset 11 that it has optimised; the definition is opset 17's.
 TEST(Contrib, LayerNormalizationBeforeItsOpset) {
