@@ -221,6 +221,15 @@ template <int MY, int MX, int OB, int T, int Group, int Block>
           if constexpr (Block == 0) {
             products(sum, from, kChannels, wp, kChannels);
             put(sum, m + k * kSumPlane + t * kPanel, kPanel);
+          } else if constexpr (Block < 0) {
+            half* const to = m + k * kSumPlane + t * kPanel;
+            for (int i = 0; i < kChannels; i -= Block) {
+              products(sum, from + i, kChannels, wp + i * kPanel, -Block);
+              if (i == 0)
+                flush<true>(sum, to);
+              else
+                flush<false>(sum, to);
+            }
           } else {
             float* const to = f + k * kSumPlane + t * kPanel;
             for (int i = 0; i < kChannels; i += Block) {
@@ -241,7 +250,7 @@ template <int MY, int MX, int OB, int T, int Group, int Block>
         const int oy = (first + t) / kAcross * MY, ox = (first + t) % kAcross * MX;
         half* const to = y + (oy * kSide + ox) * kChannels + c;
         for (int o = 0; o < OB; o++) {
-          if constexpr (Block == 0) {
+          if constexpr (Block <= 0) {
             winograd_output<MY, MX, 3, 3, 1, 1>(
                 m + t * kPanel + o * kHalfLanes, kSumPlane, kSide - oy,
                 std::min(MX, kSide - ox), [&](int i, int j, f16v s) __attribute__((always_inline)) {
@@ -328,18 +337,15 @@ void conv3(const std::string& form, bool check) {
   const std::vector<half> w = halves(9 * kChannels * kChannels, std::sqrt(2.0f / (9 * kChannels)), false);
   std::vector<half> y;
   if (form == "direct") y = directly<2, 8, 0>(x, w);
-  if (form == "direct3") y = directly<4, 4, 0>(x, w);
   if (form == "direct/32") y = directly<2, 8, 32>(x, w);
   if (form == "direct/64") y = directly<2, 8, 64>(x, w);
-  if (form == "direct/96") y = directly<2, 8, 96>(x, w);
   if (form == "direct/192") y = directly<2, 8, 192>(x, w);
   if (form == "2x2") y = by_winograd<2, 2, 2, 10, 40, 0>(x, w);
-  if (form == "2x2/32") y = by_winograd<2, 2, 2, 10, 40, 32>(x, w);
   if (form == "2x4") y = by_winograd<2, 4, 2, 10, 30, 0>(x, w);
-  if (form == "2x4/32") y = by_winograd<2, 4, 2, 10, 30, 32>(x, w);
   if (form == "4x4") y = by_winograd<4, 4, 2, 10, 20, 0>(x, w);
-  if (form == "4x4/28") y = by_winograd<4, 4, 4, 5, 20, 0>(x, w);
   if (form == "4x4/32") y = by_winograd<4, 4, 2, 10, 20, 32>(x, w);
+  if (form == "4x4+32") y = by_winograd<4, 4, 2, 10, 20, -32>(x, w);
+  if (form == "4x4+16") y = by_winograd<4, 4, 2, 10, 20, -16>(x, w);
   if (form == "4x4/64") y = by_winograd<4, 4, 2, 10, 20, 64>(x, w);
   if (!check) return;
   // Every third row: doubles are slow here.

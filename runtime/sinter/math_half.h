@@ -20,6 +20,7 @@
 #endif
 
 #include "sinter/math.h"
+#include "sinter/simd_half.h"
 
 namespace sinter::SINTER_ISA {
 

@@ -231,7 +231,7 @@ SINTER_INLINE void transpose(f32v (&)[1]) {}
 }  // namespace sinter::SINTER_ISA
 
 #if defined(SINTER_HALF_ARITHMETIC)
-#include "sinter/simd_half.h"
+#include SINTER_HALF_ARITHMETIC
 #endif
 
 namespace sinter::SINTER_ISA {

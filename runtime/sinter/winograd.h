@@ -12,7 +12,8 @@
 // numbers, and of those of odd ones. Each has positions of its own, together N = 2 M + R - 2; where one has a
 // single tap (R = 3), its M inputs are its positions, and all have the same weights.
 //
-// Elements are floats or halves (simd_half.h); what is written below as one type serves both.
+// Elements are floats or halves (simd_half.h). Of halves N = 4 and 6 are of use: a position is at most 4 and
+// 26.3 times the largest input.
 //
 // Weights come transformed; the sums over input channels at each of the NY x NX positions are matrix products
 // (mac.h). Here are the two transforms of data.

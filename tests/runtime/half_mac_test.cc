@@ -125,6 +125,37 @@ void check_blocks() {
     }
   }
 }
+// Blocks whose sums are added in halves.
+template <int OB, int T>
+void check_half_blocks() {
+  constexpr int kRow = OB * kHalfLanes, kBlocks = 3, kBlock = 16, kAll = kBlocks * kBlock;
+  const Case c = {kAll, kAll, 1};
+  const std::vector<half> x = random_halves(T * kAll, 9), w = random_halves(kAll * kRow, 10);
+  std::vector<half> sums(T * kRow);
+  isa::HalfTile<OB, T> tile;
+  isa::tile_bias(tile, nullptr);
+  for (int b = 0; b < kBlocks; b++) {
+    isa::mac(tile, x.data() + b * kBlock, kAll, w.data() + b * kBlock * kRow, kBlock);
+    if (b == 0)
+      isa::flush<true>(tile, sums.data());
+    else
+      isa::flush<false>(tile, sums.data());
+  }
+  for (int t = 0; t < T; t++)
+    for (int i = 0; i < kRow; i++) {
+      double want = 0;
+      for (int b = 0; b < kBlocks; b++)
+        want = nearest_half(want + value(sum_of<kRow>(half{0}, x.data() + t * kAll, w.data() + i, c,
+                                                      b * kBlock, (b + 1) * kBlock)));
+      ASSERT_EQ(value(sums[static_cast<size_t>(t * kRow + i)]), want)
+          << OB << "x" << T << " " << t << " " << i;
+    }
+}
+TEST(HalfMac, BlocksInHalves) {
+  check_half_blocks<1, 3>();
+  check_half_blocks<2, isa::kHalfTileT<2>>();
+  check_half_blocks<4, isa::kHalfTileT<4>>();
+}
 TEST(HalfMac, Blocks) {
   check_blocks<16, 1, 1>();
   check_blocks<32, 1, isa::kHalfTileT<1>>();

@@ -50,8 +50,7 @@ TEST(HalfWords, OfOne) {
   CHECK_ONE(isa::round(a), std::nearbyint(a));
   CHECK_ONE(isa::half_bits(isa::bits(a)), a);
   CHECK_ONE(isa::narrow(isa::widen_lanes(a)), a);
-  CHECK_ONE(isa::in_floats(a, [](isa::f32v v) { return isa::mul(v, isa::splat(3.0f)); }),
-            nearest_half(3 * a));
+  CHECK_ONE(isa::in_floats(a, [](auto v) { return isa::mul(v, isa::splat(3.0f)); }), nearest_half(3 * a));
 }
 
 // 1 / x to 8 bits; what it is exactly is the architecture's, bit by bit the same here and in the instruction:
