@@ -128,7 +128,7 @@ SINTER_INLINE f16v selu(f16v x, float alpha, float gamma) { return mul(elu(x, al
 #define SINTER_IN_FLOATS(NAME)                                             \
   SINTER_INLINE f16v NAME(f16v x) {                                        \
     return in_floats(                                                      \
-        x, [](f32v v) __attribute__((always_inline)) { return NAME(v); }); \
+        x, [](auto v) __attribute__((always_inline)) { return NAME(v); }); \
   }
 SINTER_IN_FLOATS(log)
 SINTER_IN_FLOATS(erf)
