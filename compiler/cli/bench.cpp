@@ -12,6 +12,7 @@
 #include "cli/compiled.h"
 #include "cli/errors.h"
 #include "cli/inputs.h"
+#include "cli/output_file.h"
 #include "cli/process.h"
 #include "ir/error.h"
 
@@ -44,6 +45,12 @@ ordered_json execute(const Compiled& c, const Options& o, const std::vector<std:
   return ordered_json::parse(f);
 }
 
+// The program that plays the target's processor; empty where this machine is one.
+std::string emulator_of(const Target& target) {
+  const Toolchain tc = toolchain_for(target, true);
+  return tc.execute.empty() ? "" : fs::path(tc.execute[0]).filename().string();
+}
+
 int bench(Options& o) {
   if (o.repeat < 1) throw UsageError("--repeat: at least 1");
   ImportOptions import = import_options(o);
@@ -71,6 +78,10 @@ int bench(Options& o) {
   ordered_json j;
   j["model"] = plain.options.model_file;
   j["target"] = plain.target->name;
+  if (const std::string emulator = emulator_of(*plain.target); !emulator.empty()) {
+    j["emulator"] = emulator;
+    fmt::print("under {}, an emulator: the times say nothing about a {}\n", emulator, plain.target->name);
+  }
   j["runs"] = o.repeat;
   j["min_us"] = times["min_us"];
   j["median_us"] = times["median_us"];
@@ -104,9 +115,7 @@ int bench(Options& o) {
   fmt::print("arena {} bytes, weights {}, stack {}, code {}\n", plain.plan.arena_bytes,
              weights_bytes(plain.weights), size.stack_bytes, size.text_bytes);
   if (o.json.empty()) return kExitOk;
-  std::ofstream f(o.json);
-  f << j.dump(1, ' ', false, ordered_json::error_handler_t::replace) << "\n";
-  if (!f.flush()) throw UsageError(o.json + " can't be written");
+  write_output_file(o.json, j.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
   return kExitOk;
 }
 

@@ -1,7 +1,11 @@
 #include "cli/command.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <new>
+#include <system_error>
 
 #include "cli/errors.h"
 #include "ir/error.h"
@@ -36,10 +40,42 @@ int run_parsed(const CLI::App& app, const std::function<int()>& command) {
   } catch (const std::bad_alloc&) {
     std::cerr << subject(app) << ": not enough memory\n";
     return kExitRefused;
+  } catch (const std::system_error& e) {  // a stream, a folder or a thread that the system refuses
+    std::cerr << "sinter: " << e.what() << "\n";
+    return kExitRefused;
   } catch (const std::exception& e) {
     std::cerr << "sinter: a bug of ours: " << e.what() << "\n";
     return kExitBug;
   }
+}
+
+// What was printed counts only once it has arrived: a full device ends every command.
+int flushed(int code) {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout) && std::cout) return code;
+  std::fprintf(stderr, "sinter: cannot write to standard output: %s\n", std::strerror(errno));
+  return code == kExitOk ? kExitRefused : code;
+}
+
+int run_checked(int argc, const char* const* argv) {
+  CLI::App app("sinter: compiles an ONNX model into C++ of its own", "sinter");
+  app.set_version_flag("--version", "sinter " SINTER_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 ok, 1 verify found a difference, 2 wrong usage, 3 the model is refused,\n"
+      "4 the C++ compiler failed, 5 a bug in sinter, 6 the built model returned an error.");
+  std::function<int()> chosen;
+  for (const Command& c : all_commands()) {
+    CLI::App* sub = app.add_subcommand(c.name, c.what);
+    const std::function<int()> run = c.declare(*sub);
+    sub->callback([run, &chosen] { chosen = run; });
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kExitOk : kExitUsage;
+  }
+  return run_parsed(app, chosen);
 }
 
 }  // namespace
@@ -59,25 +95,17 @@ const std::vector<Command>& all_commands() {
   return table;
 }
 
+// Options are declared, and messages made, with memory too: what fails there says so without any.
 int run_command_line(int argc, const char* const* argv) {
-  CLI::App app("sinter: compiles an ONNX model into C++ of its own", "sinter");
-  app.set_version_flag("--version", "sinter " SINTER_VERSION);
-  app.require_subcommand(1);
-  app.footer(
-      "Exit codes: 0 ok, 1 verify found a difference, 2 wrong usage, 3 the model is refused,\n"
-      "4 the C++ compiler failed, 5 a bug in sinter, 6 the built model returned an error.");
-  std::function<int()> chosen;
-  for (const Command& c : all_commands()) {
-    CLI::App* sub = app.add_subcommand(c.name, c.what);
-    const std::function<int()> run = c.declare(*sub);
-    sub->callback([run, &chosen] { chosen = run; });
-  }
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kExitOk : kExitUsage;
+    return flushed(run_checked(argc, argv));
+  } catch (const std::bad_alloc&) {
+    std::fputs("sinter: not enough memory\n", stderr);
+    return kExitRefused;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "sinter: a bug of ours: %s\n", e.what());
+    return kExitBug;
   }
-  return run_parsed(app, chosen);
 }
 
 }  // namespace sinter

@@ -1,12 +1,12 @@
 // sinter inspect: what a model becomes: its layers with shapes, work and kernels, and where its tensors lie.
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <memory>
 
 #include "cli/command.h"
 #include "cli/compiled.h"
 #include "cli/errors.h"
+#include "cli/output_file.h"
 #include "ir/error.h"
 #include "ops/op.h"
 
@@ -168,12 +168,6 @@ std::string html_page(const Compiled& c) {
   return s + "</table></body></html>\n";
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  std::ofstream f(path, std::ios::binary);
-  f << text;
-  if (!f.flush()) throw UsageError(path + " can't be written");
-}
-
 }  // namespace
 
 std::function<int()> declare_inspect(CLI::App& app) {
@@ -184,8 +178,8 @@ std::function<int()> declare_inspect(CLI::App& app) {
   return [o] {
     const Compiled c = compile_model(*o, import_options(*o));
     print_table(c);
-    if (!o->html.empty()) write_text(o->html, html_page(c));
-    if (!o->json.empty()) write_text(o->json, c.files.at(c.options.name + ".map"));
+    if (!o->html.empty()) write_output_file(o->html, html_page(c));
+    if (!o->json.empty()) write_output_file(o->json, c.files.at(c.options.name + ".map"));
     return kExitOk;
   };
 }

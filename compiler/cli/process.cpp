@@ -5,11 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
-#include <cstring>
+#include <exception>
+#include <mutex>
+#include <system_error>
 #include <thread>
-
-#include "cli/errors.h"
 
 extern char** environ;
 
@@ -24,21 +27,33 @@ struct Child {
 };
 
 Child start(const std::vector<std::string>& command, bool capture) {
-  int ends[2] = {-1, -1};
-  if (capture && pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe for a child process");
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  if (capture) {
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-  }
   std::vector<char*> argv;
   for (const std::string& a : command) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
+  wait_if_ending();
+  int ends[2] = {-1, -1};
+  if (capture && pipe2(ends, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "no pipe for a child process");
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  int error = 0;
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
+    if (capture && error == 0) error = posix_spawn_file_actions_adddup2(&actions, ends[1], stream);
+  // A group of its own, so that all that a compiler's driver starts ends with it.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   Child child;
-  if (posix_spawnp(&child.pid, argv[0], &actions, nullptr, argv.data(), environ) != 0) child.pid = -1;
+  if (error == 0) error = posix_spawnp(&child.pid, argv[0], &actions, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (capture) close(ends[1]);
+  if (error != 0) child.pid = -1;
+  if (error == ENOMEM || error == EAGAIN) {
+    if (capture) close(ends[0]);
+    throw std::system_error(error, std::generic_category(), command[0] + " can't be started");
+  }
+  if (child.pid > 0) child_started(child.pid);
   child.output = ends[0];
   return child;
 }
@@ -53,6 +68,10 @@ Finished finish(const Child& child, const std::string& name) {
     close(child.output);
   }
   if (child.pid < 0) return {127, name + " can't be started"};
+  siginfo_t ended;
+  while (waitid(P_PID, static_cast<id_t>(child.pid), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+  }
+  child_ended(child.pid);
   int status = 0;
   while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -68,12 +87,27 @@ Finished run_process(const std::vector<std::string>& command, bool capture) {
 
 std::vector<Finished> run_processes(const std::vector<std::vector<std::string>>& commands, size_t width) {
   std::vector<Finished> results(commands.size());
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr problem;
+  const auto work = [&] {
+    try {
+      for (size_t i = 0; (i = next++) < commands.size();) results[i] = run_process(commands[i], true);
+    } catch (...) {
+      const std::lock_guard<std::mutex> held(mutex);
+      if (!problem) problem = std::current_exception();
+    }
+  };
   std::vector<std::thread> threads;
-  for (size_t first = 0; first < std::min(width, commands.size()); ++first)
-    threads.emplace_back([&, first] {
-      for (size_t i = first; i < commands.size(); i += width) results[i] = run_process(commands[i], true);
-    });
+  threads.reserve(width);
+  try {
+    while (threads.size() + 1 < std::min(width, commands.size())) threads.emplace_back(work);
+  } catch (const std::exception&) {
+    // Fewer threads do the same.
+  }
+  work();
   for (std::thread& t : threads) t.join();
+  if (problem) std::rethrow_exception(problem);
   return results;
 }
 
@@ -91,19 +125,6 @@ std::string find_program(const std::string& name) {
     rest.erase(0, end + 1);
   }
   return "";
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::error_code ec;
-  const fs::path base = fs::temp_directory_path(ec);
-  std::string pattern = ((ec ? fs::path("/tmp") : base) / "sinter-XXXXXX").string();
-  if (!mkdtemp(pattern.data()))
-    throw ToolchainError("no temporary folder can be made: " + std::string(std::strerror(errno)));
-  path_ = pattern;
-}
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ec;
-  fs::remove_all(path_, ec);
 }
 
 }  // namespace sinter

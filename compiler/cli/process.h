@@ -1,8 +1,9 @@
 // Child processes: without a shell, so that no file name can be a command.
 #pragma once
-#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "cli/interrupt.h"
 
 namespace sinter {
 
@@ -17,18 +18,5 @@ Finished run_process(const std::vector<std::string>& command, bool capture);
 std::vector<Finished> run_processes(const std::vector<std::vector<std::string>>& commands, size_t width);
 // The full path of a program in PATH; empty where there is none.
 std::string find_program(const std::string& name);
-
-// A fresh folder that goes with its owner.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace sinter

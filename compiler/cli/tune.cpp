@@ -3,6 +3,7 @@
 // One layer after the other, and for each all of its choices while the others stay as they are best so far: a
 // choice that is only fast alone, because it leaves the caches to nobody else, doesn't win. Programs that
 // come out the same are measured once.
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -50,10 +51,22 @@ class Tuner {
     best_ = measured(first);
     const double start = best_.cost;
     fmt::print("as modelled: {:.1f} {}\n", best_.cost, testbed_->unit());
-    for (const TuningCandidate& c : tuning_candidates(first.plan)) try_choices(c);
-    write_tuning(o_.output, rows_);
+    const std::vector<TuningCandidate> candidates = tuning_candidates(first.plan);
+    done_ = read_progress(o_.output, sha256_hex(best_.program + o_.on).substr(0, 16), target_);
+    if (!done_.layers.empty()) resume(candidates.size());
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (std::count(done_.layers.begin(), done_.layers.end(), candidates[i].layer) != 0) continue;
+      fmt::print("{} of {}: {}\n", i + 1, candidates.size(), candidates[i].layer);
+      try_choices(candidates[i]);
+      done_.layers.push_back(candidates[i].layer);
+      // Who interrupts keeps it. But what --tuning reads doesn't change meanwhile: its hash is in every
+      // program.
+      std::error_code ec;
+      if (!fs::equivalent(o_.output, o_.tuning, ec)) write_tuning(o_.output, done_, false);
+    }
+    write_tuning(o_.output, done_, true);
     fmt::print("{:.1f} -> {:.1f} {}, {} of {} layers otherwise than modelled -> {}\n", start, best_.cost,
-               testbed_->unit(), changed_, rows_.size(), o_.output);
+               testbed_->unit(), changed_, done_.rows.size(), o_.output);
     return kExitOk;
   }
 
@@ -81,8 +94,17 @@ class Tuner {
     return {program, costs_[program]};
   }
 
+  // With what an interrupted run of the same model, options and machine found.
+  void resume(size_t all) {
+    const std::string modelled = best_.program;
+    for (const TuningRow& r : done_.rows) tuning_[r.layer] = r.choice;
+    best_ = measured(compile_tuned(o_, import_, tuning_));
+    changed_ = best_.program != modelled;
+    fmt::print("{} of {} layers are measured already in {}: {:.1f} {}\n", done_.layers.size(), all, o_.output,
+               best_.cost, testbed_->unit());
+  }
+
   void try_choices(const TuningCandidate& c) {
-    fmt::print("{}\n", c.layer);
     const std::string modelled = best_.program;
     std::string winner;
     for (const std::string& choice : c.choices) {
@@ -101,7 +123,7 @@ class Tuner {
     }
     changed_ += best_.program != modelled;
     tuning_[c.layer] = winner;
-    rows_.push_back({target_.name, c.layer, winner, best_.cost, testbed_->unit()});
+    done_.rows.push_back({target_.name, c.layer, winner, best_.cost, testbed_->unit()});
   }
 
   const Options& o_;
@@ -113,7 +135,7 @@ class Tuner {
   Tuning tuning_;
   std::map<std::string, double> costs_;  // by program
   Measured best_;
-  std::vector<TuningRow> rows_;
+  TuningProgress done_;
   int changed_ = 0;
 };
 

@@ -5,9 +5,11 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/errors.h"
+#include "cli/output_file.h"
 #include "import/sha256.h"
 #include "ir/error.h"
 
@@ -21,6 +23,7 @@ constexpr size_t kMostBytes = 16 << 20;
 struct Contents {
   std::string kernels;
   std::vector<TuningRow> rows;
+  std::map<std::string, std::vector<std::string>> unfinished;
 };
 
 std::string bytes_of(const std::string& path) {
@@ -41,6 +44,7 @@ Contents parse(const std::string& path) {
     for (const ordered_json& r : j.at("rows"))
       c.rows.push_back({r.at("target").get<std::string>(), r.at("layer").get<std::string>(),
                         r.at("choice").get<std::string>(), r.value("cost", 0.0), r.value("unit", "")});
+    if (j.contains("unfinished")) c.unfinished = j["unfinished"].get<decltype(c.unfinished)>();
   } catch (const ordered_json::exception& e) {
     throw UsageError(fmt::format("{} is no tuning file: {}", path, e.what()));
   }
@@ -66,22 +70,37 @@ Tuning read_tuning(const std::string& path, const Target& target) {
   return tuning;
 }
 
-void write_tuning(const std::string& path, const std::vector<TuningRow>& rows) {
-  Contents c{kernel_table_version(), {}};
+TuningProgress read_progress(const std::string& path, const std::string& run, const Target& target) {
+  TuningProgress progress{run, {}, {}};
+  std::error_code ec;
+  if (!std::filesystem::exists(path, ec)) return progress;
+  const Contents c = parse(path);
+  const auto there = c.unfinished.find(run);
+  if (c.kernels != kernel_table_version() || there == c.unfinished.end()) return progress;
+  progress.layers = there->second;
+  for (const TuningRow& r : c.rows)
+    if (r.target == target.name && std::count(progress.layers.begin(), progress.layers.end(), r.layer) != 0)
+      progress.rows.push_back(r);
+  return progress;
+}
+
+void write_tuning(const std::string& path, const TuningProgress& progress, bool finished) {
+  Contents c{kernel_table_version(), {}, {}};
   std::error_code ec;
   if (std::filesystem::exists(path, ec))
-    if (Contents old = parse(path); old.kernels == c.kernels) c.rows = std::move(old.rows);
-  for (const TuningRow& r : rows) {
+    if (Contents old = parse(path); old.kernels == c.kernels) c = std::move(old);
+  for (const TuningRow& r : progress.rows) {
     std::erase_if(c.rows, [&](const TuningRow& x) { return x.target == r.target && x.layer == r.layer; });
     c.rows.push_back(r);
   }
+  c.unfinished.erase(progress.run);
+  if (!finished) c.unfinished[progress.run] = progress.layers;
   ordered_json j = {{"sinter_tuning", 1}, {"kernels", c.kernels}, {"rows", ordered_json::array()}};
   for (const TuningRow& r : c.rows)
     j["rows"].push_back(
         {{"target", r.target}, {"layer", r.layer}, {"choice", r.choice}, {"cost", r.cost}, {"unit", r.unit}});
-  std::ofstream f(path);
-  f << j.dump(1, ' ', false, ordered_json::error_handler_t::replace) << "\n";
-  if (!f.flush()) throw UsageError(path + " can't be written");
+  if (!c.unfinished.empty()) j["unfinished"] = c.unfinished;
+  write_output_file(path, j.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
 }
 
 std::string tuning_file_hash(const std::string& path) { return sha256_hex(bytes_of(path)); }

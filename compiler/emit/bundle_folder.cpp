@@ -113,7 +113,7 @@ class MadeFolders {
     if (mkdir(folder.c_str(), 0777) == 0) return;
     const int error = errno;
     made_.pop_back();
-    if (error != EEXIST) cannot("make the folder", folder, error);
+    if (error != EEXIST) cannot("create the folder", folder, error);
   }
   void keep() { kept_ = true; }
 
@@ -229,7 +229,7 @@ void check_places(const Change& c) {
     for (fs::path p = place.parent_path(); p != c.folder; p = p.parent_path()) {
       const mode_t m = mode_at(p);
       if (S_ISLNK(m)) refuse("cannot write {}: a symbolic link stands there", sinter::quoted(p.string()));
-      if (m != 0 && !S_ISDIR(m)) cannot("make the folder", p, ENOTDIR);
+      if (m != 0 && !S_ISDIR(m)) cannot("create the folder", p, ENOTDIR);
     }
     const mode_t m = mode_at(place);
     if (S_ISLNK(m)) refuse("cannot write {}: a symbolic link stands there", sinter::quoted(place.string()));
@@ -248,7 +248,7 @@ void check_places(const Change& c) {
 void write_all(const Change& c, const fs::path& folder) {
   for (const std::string& f : c.folders)  // in order: parents come first
     if (mkdir((folder / f).c_str(), 0777) != 0 && errno != EEXIST)
-      cannot("make the folder", folder / f, errno);
+      cannot("create the folder", folder / f, errno);
   for (const auto& [file, text] : c.files) write_new_file(folder / file, text);
 }
 
@@ -355,11 +355,11 @@ void rename_files(const Change& c) {
   const Staging staging(c.folder / ".sinter-");
   const fs::path fresh = staging.path() / "new", old = staging.path() / "old";
   for (const fs::path& p : {fresh, old})
-    if (mkdir(p.c_str(), 0777) != 0) cannot("make the folder", p, errno);
+    if (mkdir(p.c_str(), 0777) != 0) cannot("create the folder", p, errno);
   write_all(c, fresh);
   MadeFolders made;
   for (const std::string& f : c.folders) {
-    if (mkdir((old / f).c_str(), 0777) != 0 && errno != EEXIST) cannot("make the folder", old / f, errno);
+    if (mkdir((old / f).c_str(), 0777) != 0 && errno != EEXIST) cannot("create the folder", old / f, errno);
     made.make(c.folder / f);
   }
   const std::string code = c.name + ".cpp", map = c.name + ".map";
@@ -425,6 +425,10 @@ FolderLock::~FolderLock() { close(fd_); }
 void write_new_file(const fs::path& file, const std::string& text) {
   const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) cannot("write", file, errno);
+  write_and_close(fd, file, text);
+}
+
+void write_and_close(int fd, const fs::path& file, const std::string& text) {
   int error = 0;
   for (size_t at = 0; at < text.size() && error == 0;) {
     const ssize_t n = write(fd, text.data() + at, text.size() - at);

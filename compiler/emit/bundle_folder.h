@@ -24,6 +24,9 @@ class FolderLock {
 // Writes a file that isn't there yet. Refuses with the system's reason; a part of it may stay.
 void write_new_file(const std::filesystem::path& file, const std::string& text);
 
+// Writes all of `text` and closes; refuses, with `file` as its name, where the system can't.
+void write_and_close(int fd, const std::filesystem::path& file, const std::string& text);
+
 // Puts the files of a bundle (make_bundle) into a folder, which is made where it doesn't exist, as a whole or
 // not at all. Files of an older bundle of the same name go, all others stay. Refuses with the system's
 // reason, and the older bundle is as it was.

@@ -44,7 +44,7 @@ void bug(const char* file, int line, const std::string& what) {
 #ifdef SINTER_ABORT_ON_BUG
   std::abort();
 #else
-  std::_Exit(5);
+  std::quick_exit(5);  // temporary folders go
 #endif
 }
 

@@ -9,6 +9,10 @@ extern "C" {
 #include <cblas.h>
 }
 
+// OpenBLAS's own question, which it asks while it is loaded, before main: here the program answers, and no
+// threads are started, which could wait for ever where memory is short (ulimit -v).
+extern "C" int openblas_num_threads_env() { return 1; }
+
 namespace sinter {
 namespace {
 

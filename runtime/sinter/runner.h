@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -329,10 +330,7 @@ inline bool prepare(const RunnerNet& net, const Arguments& a, RunnerCall& call, 
   return ok;
 }
 
-}  // namespace runner
-
-inline int runner_main(const RunnerNet& net, int argc, char** argv) {
-  using namespace runner;
+inline int run_program(const RunnerNet& net, int argc, char** argv) {
   Arguments a;
   if (!parse(net, argc, argv, a)) {
     std::fputs(usage(net).c_str(), stderr);
@@ -370,7 +368,20 @@ inline int runner_main(const RunnerNet& net, int argc, char** argv) {
     print(net.outputs[i], out, a.out[i]);
   }
   if (a.repeat > 0 && !repeat(net, call, a)) return 6;
-  return 0;
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return 0;
+  std::fprintf(stderr, "%s: standard output can't be written\n", net.name);
+  return 2;
+}
+
+}  // namespace runner
+
+inline int runner_main(const RunnerNet& net, int argc, char** argv) {
+  try {
+    return runner::run_program(net, argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: not enough memory\n", net.name);
+    return 6;
+  }
 }
 
 }  // namespace sinter
