@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "ir/error.h"
+#include "sinter/dims.h"
 
 namespace sinter {
 namespace {
@@ -68,12 +70,13 @@ Interval floordiv(Interval a, Interval b) {
 
 }  // namespace
 
-enum class AtomKind { kSymbol, kFloorDiv, kMin, kMax };
+enum class AtomKind { kSymbol, kFloorDiv, kMin, kMax, kScaled };
 
 struct Dim::Atom {
   AtomKind kind;
   SymbolPtr symbol;
   Dim a, b;
+  float scale = 1;  // kScaled, of a
   std::string key;
   Interval range;
 };
@@ -222,6 +225,48 @@ Dim operator-(const Dim& a, const Dim& b) {
   return a + b * Dim(-1);
 }
 
+namespace {
+
+// floordiv(floordiv(y, n) + p, b) is floordiv(y + n*p, n*b), and floordiv(p - floordiv(y, n), b) is
+// floordiv(n*p - y + n-1, n*b): one floor where `a` has just one term that is a floor. Null where it hasn't,
+// or where the numbers grow large.
+std::optional<Dim> floordiv_of_floor(const Dim& a, int64_t b) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  const Term* floor = nullptr;
+  for (const auto& [key, t] : a.poly()->terms) {
+    if (t.coefficient > kMost || t.coefficient < -kMost) return std::nullopt;
+    const bool plain = t.monomial.atoms.size() == 1 && t.monomial.atoms[0]->kind == AtomKind::kFloorDiv;
+    if (!plain || !t.monomial.atoms[0]->b.is_static()) continue;
+    if (floor) return std::nullopt;
+    floor = &t;
+  }
+  if (!floor || (floor->coefficient != 1 && floor->coefficient != -1)) return std::nullopt;
+  const AtomPtr inner = floor->monomial.atoms[0];
+  const int64_t n = inner->b.value();
+  if (n < 1 || n > kMost || b > kMost) return std::nullopt;
+  const Dim rest = (a - Dim(floor->coefficient) * from_atom(inner)) * Dim(n);
+  const Dim y = floor->coefficient == 1 ? inner->a : Dim(n - 1) - inner->a;
+  return floordiv(y + rest, Dim(n * b));
+}
+
+// floordiv(f*g + c, d*g) is floordiv(f + floordiv(c, g), d): the factor that all terms and the divisor share
+// goes.
+Dim floordiv_reduced(const Dim& a, int64_t b) {
+  int64_t g = b;
+  for (const auto& [key, t] : a.poly()->terms)
+    if (!key.empty()) g = std::gcd(g, t.coefficient);
+  if (g > 1) {
+    Terms terms = a.poly()->terms;
+    for (auto& [key, t] : terms) t.coefficient = floordiv_int(t.coefficient, g);
+    return floordiv(make(std::move(terms)), Dim(b / g));
+  }
+  if (const auto one = floordiv_of_floor(a, b)) return *one;
+  const Interval q = floordiv(a.bounds(), {b, b});
+  return q.lo == q.hi ? Dim(q.lo) : atom(AtomKind::kFloorDiv, a, Dim(b), "floordiv", q);
+}
+
+}  // namespace
+
 Dim floordiv(const Dim& a, const Dim& b) {
   if (a.is_static() && b.is_static()) return Dim(floordiv_int(a.constant_, b.constant_));
   if (b.is(1)) return a;
@@ -236,9 +281,7 @@ Dim floordiv(const Dim& a, const Dim& b) {
     }
     const Dim w = make(std::move(whole)), r = make(std::move(rest));
     if (r.is_static()) return w + Dim(floordiv_int(r.constant_, b.constant_));
-    const Interval q = floordiv(r.bounds(), b.bounds());
-    if (q.lo == q.hi) return w + Dim(q.lo);
-    return w + atom(AtomKind::kFloorDiv, r, b, "floordiv", q);
+    return w + floordiv_reduced(r, b.constant_);
   }
   const Interval q = floordiv(a.bounds(), b.bounds());
   return atom(AtomKind::kFloorDiv, a, b, "floordiv", q);
@@ -270,6 +313,25 @@ Dim max(const Dim& a, const Dim& b) {
               {std::max(x.lo, y.lo), std::max(x.hi, y.hi)});
 }
 
+Dim scaled_extent(const Dim& a, float scale) {
+  SINTER_CHECK(scale > 0, "a dimension is scaled by what isn't positive");
+  if (scale == 1) return a;
+  const auto end = [scale](int64_t n) {
+    if (n == kInf || n == -kInf) return n;
+    return static_cast<float>(n) * scale >= 0x1p62f ? kInf : sinter::scaled_extent(n, scale);
+  };
+  const Interval x = a.bounds(), range{end(x.lo), end(x.hi)};
+  if (range.lo == kInf) refuse("a dimension overflows 64 bits");
+  if (range.lo == range.hi) return Dim(range.lo);
+  auto n = std::make_shared<Dim::Atom>();
+  n->kind = AtomKind::kScaled;
+  n->a = a;
+  n->scale = scale;
+  n->key = fmt::format("scaled({},{})", a.text(), scale);
+  n->range = range;
+  return from_atom(std::move(n));
+}
+
 // ---- proofs of e >= 0 beyond intervals: by cases of min and max, and by bounds of floordiv
 
 namespace {
@@ -292,6 +354,7 @@ Dim replaced(const Dim& d, const Replacements& with) {
         case AtomKind::kFloorDiv: p = p * floordiv(x, y); break;
         case AtomKind::kMin: p = p * min(x, y); break;
         case AtomKind::kMax: p = p * max(x, y); break;
+        case AtomKind::kScaled: p = p * scaled_extent(x, a->scale); break;
       }
     }
     sum = sum + p;
@@ -307,7 +370,7 @@ AtomPtr choice_in(const Dim& d) {
       if (a->kind == AtomKind::kSymbol) continue;
       for (const Dim* part : {&a->a, &a->b})
         if (AtomPtr inner = choice_in(*part)) return inner;
-      if (a->kind != AtomKind::kFloorDiv) return a;
+      if (a->kind == AtomKind::kMin || a->kind == AtomKind::kMax) return a;
     }
   return nullptr;
 }
@@ -446,6 +509,11 @@ std::string Dim::cpp(const std::function<std::string(const Symbol&)>& name) cons
       case AtomKind::kFloorDiv: return fmt::format("sinter::floor_div({}, {})", a.a.cpp(name), a.b.cpp(name));
       case AtomKind::kMin: return fmt::format("sinter::min_of({}, {})", a.a.cpp(name), a.b.cpp(name));
       case AtomKind::kMax: return fmt::format("sinter::max_of({}, {})", a.a.cpp(name), a.b.cpp(name));
+      case AtomKind::kScaled: {
+        const std::string scale = fmt::format("{}", a.scale);
+        const bool whole = scale.find_first_of(".e") == std::string::npos;
+        return fmt::format("sinter::scaled_extent({}, {}{})", a.a.cpp(name), scale, whole ? ".0f" : "f");
+      }
     }
     return "";
   };
@@ -480,6 +548,7 @@ int64_t Dim::evaluate(const std::function<int64_t(const Symbol&)>& value) const 
         case AtomKind::kFloorDiv: v = floordiv_int(a->a.evaluate(value), a->b.evaluate(value)); break;
         case AtomKind::kMin: v = std::min(a->a.evaluate(value), a->b.evaluate(value)); break;
         case AtomKind::kMax: v = std::max(a->a.evaluate(value), a->b.evaluate(value)); break;
+        case AtomKind::kScaled: v = sinter::scaled_extent(a->a.evaluate(value), a->scale); break;
       }
       p = mul(p, v);
     }
@@ -499,6 +568,7 @@ Dim Dim::substitute(const std::function<Dim(const SymbolPtr&)>& f) const {
         case AtomKind::kFloorDiv: p = p * floordiv(a->a.substitute(f), a->b.substitute(f)); break;
         case AtomKind::kMin: p = p * min(a->a.substitute(f), a->b.substitute(f)); break;
         case AtomKind::kMax: p = p * max(a->a.substitute(f), a->b.substitute(f)); break;
+        case AtomKind::kScaled: p = p * scaled_extent(a->a.substitute(f), a->scale); break;
       }
     }
     sum = sum + p;
@@ -519,55 +589,6 @@ void Dim::collect_symbols(std::vector<SymbolPtr>& out) const {
     }
   std::sort(out.begin(), out.end(),
             [](const SymbolPtr& x, const SymbolPtr& y) { return x->index < y->index; });
-}
-
-Dim product(const Shape& shape, size_t first, size_t last) {
-  Dim p(1);
-  for (size_t i = first; i < std::min(last, shape.size()); ++i) p = p * shape[i];
-  return p;
-}
-bool is_static(const Shape& shape) {
-  return std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is_static(); });
-}
-std::vector<int64_t> static_dims(const Shape& shape) {
-  std::vector<int64_t> out;
-  for (const Dim& d : shape) out.push_back(d.value());
-  return out;
-}
-std::string text(const Shape& shape) {
-  std::string s = "[";
-  for (const Dim& d : shape) s += (s.size() == 1 ? "" : ",") + d.text();
-  return s + "]";
-}
-
-SymbolPtr Symbols::fresh(std::string name, Interval range, std::string origin, bool from_data, int64_t step,
-                         bool learnable) {
-  std::string clean;
-  for (char c : name.substr(0, 40))
-    clean += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
-  if (clean.empty() || (clean[0] >= '0' && clean[0] <= '9') || clean[0] == '_') clean = "d" + clean;
-  auto taken = [&](const std::string& id) {
-    return std::any_of(all_.begin(), all_.end(), [&](const SymbolPtr& s) { return s->id == id; });
-  };
-  std::string id = clean;
-  for (int k = 1; taken(id); ++k) id = fmt::format("{}_{}", clean, k);
-  auto s = std::make_shared<Symbol>();
-  s->name = std::move(name);
-  s->id = id;
-  s->range = range;
-  s->step = step;
-  s->origin = std::move(origin);
-  s->index = static_cast<int>(all_.size());
-  s->from_data = from_data;
-  s->learnable = learnable;
-  s->boundable = was_asked(s->name);
-  all_.push_back(s);
-  return s;
-}
-SymbolPtr Symbols::find(const std::string& name) const {
-  for (const SymbolPtr& s : all_)
-    if (s->name == name) return s;
-  return nullptr;
 }
 
 }  // namespace sinter

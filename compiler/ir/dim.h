@@ -1,8 +1,10 @@
 // Dim: one extent of a shape, an integer or an expression over named unknowns, in a canonical form.
 //
-// A Dim is a polynomial with int64 coefficients over atoms; an atom is a Symbol or one of floordiv, ceildiv,
-// mod, min, max of two Dims. Terms and atoms are kept sorted, so that Dims which are built differently but
-// mean the same polynomial are equal: `==` is "proved equal", `!=` is only "not proved". Every Dim knows the
+// A Dim is a polynomial with int64 coefficients over atoms; an atom is a Symbol, a floordiv, min or max of
+// two Dims (ceildiv and mod are made of floordiv), or a Dim scaled by a float. Terms and atoms are kept
+// sorted and nested floordivs become one, so that Dims which are built differently but mean the same
+// polynomial are equal:
+// `==` is "proved equal", `!=` is only "not proved". Every Dim knows the
 // interval in which its value must lie; min and max simplify by it when they are built. Arithmetic that
 // leaves 64 bits is a Refusal ("dimension overflows"), never a wrapped number. The static case is a plain
 // integer and costs no allocation.
@@ -55,7 +57,7 @@ class Dim {
 
   std::string text() const;  // "2*N+1", "min(N,1000)"; for people and as key
   // As a C++ expression of type std::int64_t; `name` gives the variable of a symbol. Calls sinter::floor_div,
-  // ceil_div, floor_mod, min_of and max_of of runtime/sinter/dims.h.
+  // min_of, max_of and scaled_extent of runtime/sinter/dims.h.
   std::string cpp(const std::function<std::string(const Symbol&)>& name) const;
   // With every symbol given a value. Division by zero refuses.
   int64_t evaluate(const std::function<int64_t(const Symbol&)>& value) const;
@@ -73,6 +75,9 @@ class Dim {
   friend Dim mod(const Dim& a, const Dim& b);      // a - floordiv(a,b)*b
   friend Dim min(const Dim& a, const Dim& b);
   friend Dim max(const Dim& a, const Dim& b);
+  // The product of a >= 0 and a positive scale, rounded to float and then down: what Resize makes of an
+  // extent.
+  friend Dim scaled_extent(const Dim& a, float scale);
   // a / b where the division is known to be exact: cancels equal factors; floordiv where it can't.
   friend Dim exact_div(const Dim& a, const Dim& b);
 
@@ -114,6 +119,8 @@ class Symbols {
     return it == limits_.end() ? Interval::kUnbounded : it->second;
   }
   bool was_asked(const std::string& name) const { return asked_.count(name) != 0; }
+  // --max-trips: the most iterations of a Loop that only the run ends.
+  int64_t max_trips = Interval::kUnbounded;
 
  private:
   std::vector<SymbolPtr> all_;

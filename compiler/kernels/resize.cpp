@@ -181,6 +181,21 @@ class Writer {
     }
   }
 
+  // The given scale of an axis; 1 where no extent changes, as in resize_geometry().
+  std::string scale_text(int64_t named) const {
+    const std::string scale = float_literal(constant(n_, 2)->real(named));
+    const Shape &in = n_.inputs[0]->type.shape, &out = n_.outputs[0]->type.shape;
+    std::string same;
+    for (size_t a = 0; a < in.size(); ++a) {
+      if (in[a] == out[a]) continue;
+      if ((in[a] - out[a]).lo() > 0 || (in[a] - out[a]).hi() < 0) return scale;
+      same += fmt::format("{}{} == {}", same.empty() ? "" : " && ", w_.dim(in[a]), w_.dim(out[a]));
+    }
+    if (rule_.transform == ResizeTransform::kTfCropAndResize) return scale;
+    if (same.empty()) return "1.0f";
+    return fmt::format("{} ? 1.0f : {}", same, scale);
+  }
+
   void run_time_table(Axis& axis, const Dim& in, const Dim& out, int64_t named) {
     const bool antialias = rule_.antialias && kind_ != ResizeKind::kNearest;
     if (antialias) {  // the least scale that gives an output of this size
@@ -200,7 +215,7 @@ class Writer {
         static_cast<int64_t>(resize_axes(n_.attributes, n_.inputs[0]->type.shape.size()).size());
     const std::string begin = crops ? roi(named) : "0.0f", end = crops ? roi(axes + named) : "1.0f";
     const std::string i = w_.dim(in), o = w_.dim(out);
-    const std::string scale = constant(n_, 2)   ? float_literal(constant(n_, 2)->real(named))
+    const std::string scale = constant(n_, 2)   ? scale_text(named)
                               : computed(n_, 2) ? fmt::format("{}[{}]", w_.input(2), named)
                               : policy() != "stretch"
                                   ? "scale"

@@ -12,34 +12,32 @@
 #include <optional>
 
 #include "ops/op.h"
+#include "sinter/dims.h"
 
 namespace sinter {
 namespace {
 
-constexpr int64_t kExact = int64_t{1} << 20;  // extents below are resized by the float product
-
-int64_t float_extent(int64_t in, float scale) {
-  const float product = static_cast<float>(in) * scale;
-  if (!(product < 1e15f)) refuse("an extent of {} scaled by {} is too large", in, scale);
-  return static_cast<int64_t>(product);
-}
-
 struct Fraction {
   int64_t p, q;
 };
-bool agrees(Fraction f, float scale) {
-  for (int64_t in = 0; in < kExact; ++in)
-    if (in * f.p / f.q != float_extent(in, scale)) return false;
+// Whether in * p / q is what the float product gives, for all extents up to `most`.
+bool agrees(Fraction f, float scale, int64_t most) {
+  for (int64_t in = 0; in <= most; ++in)
+    if (in * f.p / f.q != scaled_extent(in, scale)) return false;
   return true;
 }
-// The simplest convergent of the scale's continued fraction that gives the extents the float product gives.
-std::optional<Fraction> fraction_of(float scale) {
-  if (scale == std::floor(scale) && scale <= 16) return Fraction{static_cast<int64_t>(scale), 1};
+// The simplest convergent of the scale's continued fraction that gives the extents that the float product
+// gives, up to `most`. Where the product of an extent and an integer is exact, that integer.
+std::optional<Fraction> fraction_of(float scale, int64_t most) {
+  constexpr int64_t kLooked = int64_t{1} << 20;
   if (scale > 1e6f) return std::nullopt;
+  if (scale == std::floor(scale) && (most <= 1 << 24) && most <= (1 << 24) / static_cast<int64_t>(scale))
+    return Fraction{static_cast<int64_t>(scale), 1};
+  if (most > kLooked) return std::nullopt;
   double rest = static_cast<double>(scale);
   Fraction before{1, 0}, f{static_cast<int64_t>(std::floor(rest)), 1};
   for (int step = 0; step < 24; ++step) {
-    if (f.p > 0 && agrees(f, scale)) return f;
+    if (f.p > 0 && agrees(f, scale, most)) return f;
     const double part = rest - std::floor(rest);
     if (part < 1e-12) break;
     rest = 1 / part;
@@ -402,19 +400,22 @@ std::vector<ResizeAxis> resize_geometry(const Attributes& a, const std::vector<i
     r.roi_start = static_cast<float>(roi->real(static_cast<int64_t>(i)));
     r.roi_end = static_cast<float>(roi->real(static_cast<int64_t>(axes.size() + i)));
   }
+  // Where no extent changes, ONNX Runtime copies, whatever the scales are.
+  if (!crop && in == out)
+    for (ResizeAxis& r : all) r.scale = 1;
   return all;
 }
 
-int64_t resized_extent(int64_t in, float scale) {
-  if (in < kExact) return float_extent(in, scale);
-  const auto f = fraction_of(scale);
-  return f ? floordiv(Dim(in) * Dim(f->p), Dim(f->q)).value() : float_extent(in, scale);
-}
 Dim resized_extent(const Dim& in, float scale) {
-  if (in.is_static()) return resized_extent(in.value(), scale);
-  const auto f = fraction_of(scale);
-  if (!f) refuse("the unknown extent {} can not be scaled by {}: not supported", in.text(), scale);
-  return floordiv(in * Dim(f->p), Dim(f->q));
+  const int64_t most = in.hi();
+  if (in.is_static()) {
+    if (!(static_cast<float>(most) * scale < 1e15f))
+      refuse("an extent of {} scaled by {} is too large", most, scale);
+    return Dim(scaled_extent(most, scale));
+  }
+  // Without a bound the model is refused later; the fraction says most about what comes out until then.
+  const auto f = fraction_of(scale, most == Interval::kUnbounded ? 4096 : most);
+  return f ? floordiv(in * Dim(f->p), Dim(f->q)) : scaled_extent(in, scale);
 }
 
 const std::vector<Op>& ops_resize() {

@@ -37,10 +37,8 @@ std::vector<ResizeAxis> resize_geometry(const Attributes&, const std::vector<int
                                         const std::vector<int64_t>& out, const Tensor* scales,
                                         const Tensor* sizes, const Tensor* roi);
 
-// floor(in * scale), the product rounded to float as ONNX Runtime does; from 2^20 on by the fraction that the
-// scale stands for. Of an unknown extent: that fraction, proved to agree below 2^20; refuses where there is
-// none.
-int64_t resized_extent(int64_t in, float scale);
+// floor(in * scale), the product rounded to float as ONNX Runtime does: of an unknown extent as a fraction of
+// it where one gives the same extents up to its bound.
 Dim resized_extent(const Dim& in, float scale);
 
 }  // namespace sinter

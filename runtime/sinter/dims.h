@@ -29,6 +29,12 @@ inline constexpr std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
 }
 inline constexpr std::int64_t min_of(std::int64_t a, std::int64_t b) { return b < a ? b : a; }
 inline constexpr std::int64_t max_of(std::int64_t a, std::int64_t b) { return a < b ? b : a; }
+// The product of an extent and a scale, rounded to float and then towards zero: what Resize makes of an
+// extent. What leaves 64 bits is the greatest integer.
+inline constexpr std::int64_t scaled_extent(std::int64_t n, float scale) {
+  const float product = static_cast<float>(n) * scale;
+  return product > -0x1p63f && product < 0x1p63f ? static_cast<std::int64_t>(product) : INT64_MAX;
+}
 // a * b for a, b >= 0; the greatest integer where it does not fit.
 inline constexpr std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
   return b != 0 && a > INT64_MAX / b ? INT64_MAX : a * b;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "ir/error.h"
 
 namespace sinter {
@@ -84,6 +86,77 @@ TEST_F(DimTest, ProofsHoldForAllSmallNumbers) {
           }
     }
   EXPECT_GE(proved, 28);
+}
+
+// Floors of floors have one form, so that equal extents are seen as equal.
+TEST_F(DimTest, NestedFloorsAreOne) {
+  EXPECT_EQ(floordiv(floordiv(h + 1, 2) + 3, 5), floordiv(h + 7, 10));
+  EXPECT_EQ(floordiv(floordiv(floordiv(h - 127, 64) + 2, 3) - 1, 2), floordiv(h - 191, 384));
+  EXPECT_EQ(ceildiv(ceildiv(h, 2), 2), ceildiv(h, 4));
+  EXPECT_EQ(ceildiv(floordiv(h, 3), 2), floordiv(h + 3, 6));
+  EXPECT_EQ(floordiv(floordiv(h, 4) + k, 2), floordiv(h + k * 4, 8));
+  EXPECT_EQ(floordiv(Dim(7) - floordiv(h, 2), 3), floordiv(Dim(15) - h, 6));  // the ceiling of -h/2
+  EXPECT_EQ(floordiv(h * 6 + 5, 4), floordiv(h * 3 + 2, 2));
+  EXPECT_EQ(floordiv(floordiv(h, 3) * 2 + 1, 4), floordiv(h, 6));
+  // As two exporters write a strided convolution behind another.
+  EXPECT_EQ(floordiv(floordiv(h - 3, 2) - 2, 2) + 1, floordiv(floordiv(h - 1, 2) - 3, 2) + 1);
+  // A divisor that leaves what numbers hold stays nested.
+  const Dim far = floordiv(floordiv(k, int64_t{1} << 40), int64_t{1} << 40);
+  EXPECT_EQ(far.evaluate([](const Symbol&) { return int64_t{1} << 62; }), 0);
+}
+
+TEST_F(DimTest, EveryFormOfANestMeansTheSame) {
+  std::mt19937 random(7);
+  const auto from = [&](int lo, int hi) { return std::uniform_int_distribution<int64_t>(lo, hi)(random); };
+  const auto floor = [](int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0); };
+  int joined = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    Dim d = h * from(-3, 3) + n * from(-2, 2) + from(-20, 20);
+    std::vector<int64_t> steps;
+    for (int step = 0; step < 4; ++step) {
+      steps.push_back(from(1, 12));  // divisor, then factor, then summands
+      steps.push_back(from(0, 3) == 0 ? from(-3, 3) : from(0, 1) == 0 ? -1 : 1);
+      steps.push_back(from(-2, 2));
+      steps.push_back(from(-9, 9));
+    }
+    const Dim first = d;
+    for (size_t i = 0; i < steps.size(); i += 4)
+      d = floordiv(d, steps[i]) * steps[i + 1] + n * steps[i + 2] + steps[i + 3];
+    joined += d.text().find("floordiv") == d.text().rfind("floordiv");
+    for (const int64_t nv : {1, 2, 7, 8})
+      for (const int64_t hv : {32, 33, 47, 64, 101, 639, 640}) {
+        const auto value = [&](const Symbol& s) { return s.name == "N" ? nv : hv; };
+        int64_t want = first.evaluate(value);
+        for (size_t i = 0; i < steps.size(); i += 4)
+          want = floor(want, steps[i]) * steps[i + 1] + nv * steps[i + 2] + steps[i + 3];
+        ASSERT_EQ(d.evaluate(value), want) << d.text() << " N=" << nv << " H=" << hv;
+        ASSERT_LE(d.lo(), want) << d.text();
+        ASSERT_GE(d.hi(), want) << d.text();
+      }
+  }
+  EXPECT_GE(joined, 200);
+}
+
+// What Resize makes of an extent: the product is rounded to float first.
+TEST_F(DimTest, ScalesAsFloatsDo) {
+  for (const float scale : {1.3f, 0.1f, 0.703125f, 300.0f, 1 / 3.0f, 1.0f}) {
+    const Dim d = scaled_extent(h, scale);
+    for (int64_t v = 32; v <= 640; ++v) {
+      const auto want = static_cast<int64_t>(static_cast<float>(v) * scale);
+      ASSERT_EQ(d.evaluate([&](const Symbol&) { return v; }), want) << scale << " " << v;
+      ASSERT_TRUE(d.lo() <= want && want <= d.hi());
+      ASSERT_EQ(d.substitute([&](const SymbolPtr&) { return Dim(v); }), Dim(want));
+    }
+  }
+  EXPECT_EQ(scaled_extent(h, 1.3f), scaled_extent(h, 1.3f));
+  EXPECT_FALSE(scaled_extent(h, 1.3f) == scaled_extent(h, 1.4f));
+  EXPECT_EQ(scaled_extent(h, 1.3f).bounds(), (Interval{41, 832}));
+  EXPECT_EQ(scaled_extent(n, 0.01f), Dim(0));
+  EXPECT_EQ(scaled_extent(n, 300.0f).cpp([](const Symbol& s) { return s.id; }),
+            "sinter::scaled_extent(N, 300.0f)");
+  EXPECT_TRUE(provably_le(scaled_extent(n, 2.5f), Dim(20)));
+  EXPECT_FALSE(scaled_extent(k, 2.5f).bounds().bounded());
+  EXPECT_THROW(scaled_extent(Dim(int64_t{1} << 60), 300.0f), Refusal);
 }
 
 TEST_F(DimTest, EvaluatesAndRefusesOverflow) {

@@ -55,7 +55,7 @@ TEST(Resize, InterpolatesAsTheStandardSays) {
       for (const bool exclude : {false, true})
         for (const float scale : {0.4f, 0.7f, 1.5f, 2.3f}) {
           SCOPED_TRACE(transform + " " + mode + " " + std::to_string(scale));
-          const int64_t n = 9, m = resized_extent(int64_t{n}, scale);
+          const int64_t n = 9, m = resized_extent(Dim(n), scale).value();
           const Tensor x = random_tensor(DType::kF32, {n}, random);
           const Attributes a = attributes_of({{"mode", std::string(mode)},
                                               {"coordinate_transformation_mode", transform},
@@ -163,22 +163,30 @@ TEST(Resize, AxesPoliciesTypes) {
   EXPECT_EQ(resized(u, linear, floats({2}), {}), (std::vector<double>{0, 64, 191, 255}));
 }
 
+// What comes out of an unknown extent is what ONNX Runtime makes of each one up to the bound, also where no
+// fraction says it.
 TEST(Resize, ScalesUnknownExtents) {
-  for (const float scale : {2.0f, 0.5f, 1.5f, 0.7f, 1 / 3.0f, 2.2f, 0.04f, 3.0f}) {
-    OneNode n("Resize", {{DType::kF32, {1, 1, 1, 1}}, {}, {DType::kF32, {4}}}, {}, 1,
-              {Tensor(), Tensor(), floats({1, 1, scale, 1})});
-    const SymbolPtr h = n.graph.symbols->fresh("H", {1, 4096}, "test");
-    n.graph.inputs[0]->type.shape[2] = Dim(h);
-    const Dim d = n.inferred().shape[2];
-    if (scale == 2) {
-      EXPECT_EQ(d, Dim(h) * 2);
+  const float third = 1 / 3.0f;
+  for (const int64_t most : {int64_t{64}, int64_t{4096}, (int64_t{1} << 22) + 3})
+    for (const float scale : {2.0f, 0.5f, 1.5f, 0.7f, third, 2.2f, 0.04f, 3.0f, 1.3f, 0.1f, 2.5f, 17.0f,
+                              300.0f, 0.703125f, 0.3330001f, 12345.67f}) {
+      OneNode n("Resize", {{DType::kF32, {1, 1, 1, 1}}, {}, {DType::kF32, {4}}}, {}, 1,
+                {Tensor(), Tensor(), floats({1, 1, scale, 1})});
+      const SymbolPtr h = n.graph.symbols->fresh("H", {1, most}, "test");
+      n.graph.inputs[0]->type.shape[2] = Dim(h);
+      const Dim d = n.inferred().shape[2];
+      if (scale == 2 && most < 1 << 20) {
+        EXPECT_EQ(d, Dim(h) * 2);
+      }
+      if (scale == 0.5f && most < 1 << 20) {
+        EXPECT_EQ(d, floordiv(Dim(h), 2));
+      }
+      for (int64_t v = 1; v <= most; v += v < 4096 ? 1 : 1001) {
+        const int64_t want = static_cast<int64_t>(static_cast<float>(v) * scale);
+        ASSERT_EQ(d.evaluate([&](const Symbol&) { return v; }), want) << scale << " " << v << " " << d.text();
+        ASSERT_EQ(resized_extent(Dim(v), scale), Dim(want));
+      }
     }
-    for (int64_t v = 1; v <= 4096; ++v) {
-      const int64_t want = static_cast<int64_t>(static_cast<float>(v) * scale);
-      ASSERT_EQ(d.evaluate([&](const Symbol&) { return v; }), want) << scale << " " << v << " " << d.text();
-      ASSERT_EQ(resized_extent(v, scale), want);
-    }
-  }
 }
 
 TEST(Resize, Refuses) {
