@@ -90,6 +90,10 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
          "NAME is the model's name for it, INPUT@AXIS, or OUTPUT@AXIS or VALUE@AXIS for what the data decide "
          "(a bound only),\nor VALUE, integers that the model computes and extents depend on (a bound only)")
       ->allow_extra_args(false);
+  app.add_option("--max-trips", o.max_trips,
+                 "the most iterations of a Loop that only the data end; a run that exceeds them fails")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->option_text("N");
   app.add_option("--const", o.constants, "NAME=VALUE[,VALUE...] or NAME=FILE: makes an input constant")
       ->allow_extra_args(false);
   app.add_option("--name", o.name, "prefix of files and functions; default: from the model's file name");
@@ -205,6 +209,7 @@ std::vector<DeclaredInput> declared_inputs(const std::string& model, const std::
 ImportOptions import_options(const ModelOptions& o) {
   ImportOptions out;
   for (const std::string& d : o.dims) out.dims.push_back(parse_dim(d));
+  out.max_trips = o.max_trips;
   if (!o.custom_ops.empty()) {
     // Shared with whoever copies the options, because graphs point into it.
     auto ops = std::make_shared<CustomOps>(o.custom_ops);

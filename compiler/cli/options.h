@@ -16,6 +16,7 @@ struct ModelOptions {
   std::vector<std::string> dims, constants;  // as given
   std::string name;
   int threads = 1;
+  int64_t max_trips = INT64_MAX;  // of Loops that only the run ends
   std::string weights = "embed";
   std::string custom_ops;                     // path; empty: none
   std::string max_ram, max_stack, max_flash;  // sizes as given; empty: no limit

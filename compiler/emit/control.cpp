@@ -255,10 +255,7 @@ class ControlText {
   }
 
   void iteration(const Graph& g, bool steady) {
-    // More rows than there is place for.
-    if (!form_.scan && form_.results > 0)
-      if (const Dim& rows = n_.outputs[form_.states]->type.shape[0]; count_of(rows))
-        p_.line("if (iteration >= {}) return sinter::kLoopError;", rows.hi());
+    if (!form_.scan) limit_trips(g, steady);
     for (const Moving& m : moving_)
       if (m.symbol->range.hi < m.most)
         p_.line("if ({} > {}) return sinter::kCapacityError;", variable(*m.symbol), m.symbol->range.hi);
@@ -287,6 +284,22 @@ class ControlText {
       p_.line("{} = {};", s.now, s.next);
       p_.line("std::swap({}, {});", s.next, s.then);
     }
+  }
+  // What only the run ends goes on no longer than is planned, and makes no more rows than there is place for.
+  void limit_trips(const Graph& g, bool steady) {
+    int64_t most = Interval::kUnbounded;
+    const std::vector<Dim>& numbers = g.inputs[0]->elements;
+    const bool given = !n_.inputs[0] || n_.inputs[0]->data || !n_.inputs[0]->elements.empty();
+    if (numbers.size() == 1 && numbers[0].hi() != Interval::kUnbounded && !(steady && given))
+      most = numbers[0].hi() + 1;
+    if (form_.results > 0) {
+      const Dim& rows = n_.outputs[form_.states]->type.shape[0];
+      if (count_of(rows))
+        most = std::min(most, rows.hi());
+      else if (!steady)
+        p_.line("if (iteration >= {}) return sinter::kLoopError;", outer(rows));
+    }
+    if (most != Interval::kUnbounded) p_.line("if (iteration >= {}) return sinter::kLoopError;", most);
   }
   std::string next_extent(size_t i) const { return "next_" + variable(*moving_[i].symbol); }
 

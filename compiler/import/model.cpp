@@ -111,6 +111,7 @@ void Importer::read_opsets() {
 }
 
 void Importer::read_dim_options() {
+  graph_->symbols->max_trips = options_.max_trips;
   for (const auto& [name, most] : learned_.limits) graph_->symbols->set_limit(name, most);
   for (const DimOption& o : options_.dims) {
     if (o.lo < 0 || o.hi < o.lo || o.step < 1)

@@ -33,6 +33,7 @@ struct DimOption {
 struct ImportOptions {
   std::vector<DimOption> dims;
   std::map<std::string, Tensor> constants;  // --const: these inputs become constants
+  int64_t max_trips = INT64_MAX;            // --max-trips: of each Loop that only the run ends
   // Actual shapes of inputs (run, verify): give the free dims that no DimOption names.
   std::map<std::string, std::vector<int64_t>> input_shapes;
   // Operators of the user (--custom-ops), asked for what ops/ doesn't have. Null: none.

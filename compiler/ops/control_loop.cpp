@@ -193,75 +193,147 @@ bool goes_on(const Value& v) {
 
 bool is_true(const Value& v) { return v.data && v.data->size() == 1 && v.data->integer(0) != 0; }
 
-void infer_loop(Inference& x) {
-  const LoopForm form = loop_form(x.node);
-  Graph& body = *x.node.bodies[0];
-  std::optional<Dim> trips;
-  if (x.has(0)) {
-    x.require(x.dtype(0) == DType::kI64, "its trip count is not int64");
-    x.require_equal(product(x.shape(0)), Dim(1), "elements of the trip count");
-    if (const auto e = x.elements(0); e && e->size() == 1)  // no Dim is far below 0
-      trips = (*e)[0].is_static() ? Dim(std::max<int64_t>(0, (*e)[0].value())) : max(Dim(0), (*e)[0]);
-  }
-  bool steady = true;
-  if (x.has(1)) {
-    x.require(x.dtype(1) == DType::kBool, "its condition is not bool");
-    x.require_equal(product(x.shape(1)), Dim(1), "elements of the condition");
-    const auto e = x.integers(1);
-    steady = e && e->size() == 1 && (*e)[0] != 0;
-  }
-  if (!x.has(0) && steady && goes_on(*body.outputs[0]))
-    x.fail("it never ends: it has no trip count, and its condition stays true");
-  Value &iteration = *body.inputs[0], &condition = *body.inputs[1];
-  if (!is_one(iteration.type.shape)) iteration.type.shape.clear();
-  if (!is_one(condition.type.shape)) condition.type.shape.clear();
-  const std::optional<int64_t> counted = counted_trips(x.node);
-  if (counted && !x.has(0)) trips = Dim(*counted);
-  if (counted && trips && trips->is_static()) trips = Dim(std::min(trips->value(), *counted));
-  int64_t at_most =
-      std::min(trips ? trips->hi() : Interval::kUnbounded, counted.value_or(Interval::kUnbounded));
-  for (size_t i = 0; i < form.results; ++i)
-    if (const Value* v = x.node.outputs[form.states + i])
-      at_most = std::min(at_most, x.symbols.limit(v->name + "@0"));
+namespace {
 
-  iteration.type.dtype = DType::kI64;
-  condition.type.dtype = DType::kBool;
-  condition.elements = {Dim(1)};  // an iteration only runs where it holds
-  if (at_most >= 1) {
-    const Interval range{0, at_most == Interval::kUnbounded ? at_most : at_most - 1};
-    const bool same = iteration.elements.size() == 1 && iteration.elements[0].bounds() == range;
-    if (!same)
-      iteration.elements = {
-          Dim(x.symbols.fresh("iteration", range, "the iteration in " + label(x.node), true))};
-  } else {
-    iteration.elements.clear();
+bool reads_data(const Dim& d) {
+  std::vector<SymbolPtr> all;
+  d.collect_symbols(all);
+  return std::any_of(all.begin(), all.end(), [](const SymbolPtr& s) { return s->from_data; });
+}
+
+// How often a Loop runs, as far as that is known before it does.
+class Count {
+ public:
+  explicit Count(Inference& x) : x_(x), form_(loop_form(x.node)), body_(*x.node.bodies[0]) {
+    read_trips();
+    read_condition();
+    counted_ = counted_trips(x.node);
+    if (!counted_) ended_ = extent_trips(x);
+  }
+  // Once the body's types are known, which the condition's meaning needs; whether that has told more.
+  bool again() {
+    if (counted_) return false;
+    const int64_t before = at_most();
+    ended_ = extent_trips(x_);
+    return at_most() < before;
   }
 
-  Carried carried(x, form, at_most);
-  carried.run();
-  const TensorType& next = body.outputs[0]->type;
-  x.require(next.dtype == DType::kBool, "its body's first output, the condition, is not bool");
-  x.require(is_one(next.shape) || product(next.shape).is(1),
-            "its body's first output, the condition, is not one element");
-  steady = counted || (steady && goes_on(*body.outputs[0]));
-  for (size_t k = 0; k < form.states; ++k)
-    if (x.out[k].present) x.set(k, x.dtype(form.first + k), carried.final_shape(k));
-  // All results have the one number of rows; the first that is wanted names it.
-  std::optional<Dim> rows;
-  if (steady && trips && (!counted || trips->is_static())) rows = *trips;
+  // The number of trips, where the run can't end the Loop before.
+  std::optional<Dim> exact() const {
+    const std::optional<Dim> all = model_says();
+    return all && reads_data(*all) && all->hi() > x_.symbols.max_trips ? std::nullopt : all;
+  }
+  // Of trips; the run keeps it.
+  int64_t at_most() const {
+    int64_t most = std::min(
+        {trips_ ? trips_->hi() : most_given_, counted_.value_or(Interval::kUnbounded), ended_.at_most});
+    for (size_t i = 0; i < form_.results; ++i)
+      if (const Value* v = x_.node.outputs[form_.states + i])
+        most = std::min(most, x_.symbols.limit(v->name + "@0"));
+    return exact() ? most : std::min(most, x_.symbols.max_trips);
+  }
+
+ private:
+  void read_trips() {
+    if (!x_.has(0)) return;
+    x_.require(x_.dtype(0) == DType::kI64, "its trip count is not int64");
+    x_.require_equal(product(x_.shape(0)), Dim(1), "elements of the trip count");
+    if (const auto e = x_.elements(0); e && e->size() == 1)  // no Dim is far below 0
+      trips_ = (*e)[0].is_static() ? Dim(std::max<int64_t>(0, (*e)[0].value())) : max(Dim(0), (*e)[0]);
+    if (const auto& range = x_.in[0].range; range && range->hi < 1e15)
+      most_given_ = static_cast<int64_t>(std::max(0.0, range->hi));
+  }
+  void read_condition() {
+    if (x_.has(1)) {
+      x_.require(x_.dtype(1) == DType::kBool, "its condition is not bool");
+      x_.require_equal(product(x_.shape(1)), Dim(1), "elements of the condition");
+      const auto e = x_.integers(1);
+      begins_ = e && e->size() == 1 && (*e)[0] != 0;
+    }
+    if (!x_.has(0) && steady()) x_.fail("it never ends: it has no trip count, and its condition stays true");
+  }
+  // It begins, and the condition that its body makes is the one that it finds, or true.
+  bool steady() const {
+    const Value* made = body_.outputs[0];
+    while (made->producer && made->producer->op == find_op("", "Identity")) made = made->producer->inputs[0];
+    return begins_ && (made == body_.inputs[1] || goes_on(*body_.outputs[0]));
+  }
+  std::optional<Dim> model_says() const {
+    if (counted_ && !x_.has(0)) return Dim(*counted_);
+    if (counted_) return trips_ ? std::optional(min(*trips_, Dim(*counted_))) : std::nullopt;
+    if (steady()) return trips_;
+    if (ended_.exact && !x_.has(0)) return ended_.exact;
+    return ended_.exact && trips_ ? std::optional(min(*trips_, *ended_.exact)) : std::nullopt;
+  }
+
+  Inference& x_;
+  const LoopForm form_;
+  const Graph& body_;
+  std::optional<Dim> trips_;  // as given
+  int64_t most_given_ = Interval::kUnbounded;
+  bool begins_ = true;
+  std::optional<int64_t> counted_;
+  Trips ended_;
+};
+
+// The number of an iteration lies below `at_most`.
+void number_iterations(Inference& x, int64_t at_most) {
+  Value& iteration = *x.node.bodies[0]->inputs[0];
+  if (at_most < 1) return iteration.elements.clear();
+  const Interval range{0, at_most == Interval::kUnbounded ? at_most : at_most - 1};
+  const bool same = iteration.elements.size() == 1 && iteration.elements[0].bounds() == range;
+  if (!same)
+    iteration.elements = {
+        Dim(x.symbols.fresh("iteration", range, "the iteration in " + label(x.node), true))};
+}
+
+// All results have the one number of rows; the first that is wanted names it.
+void set_results(Inference& x, const LoopForm& form, const Count& count) {
+  std::optional<Dim> rows = count.exact();
   for (size_t i = 0; i < form.results; ++i) {
     const size_t out = form.states + i;
     if (!x.out[out].present) continue;
-    const TensorType& row = body.outputs[form.body_output(out)]->type;
+    const TensorType& row = x.node.bodies[0]->outputs[form.body_output(out)]->type;
     if (!rows) {
-      const Dim inner = unknown_extent({0, at_most});
-      rows = border(x, out, 0, inner, {0, at_most});
+      const Dim inner = unknown_extent({0, count.at_most()});
+      rows = border(x, out, 0, inner, {0, count.at_most()});
     }
     Shape shape{*rows};
     for (size_t axis = 0; axis < row.shape.size(); ++axis)
       shape.push_back(border(x, out, axis + 1, row.shape[axis], row.shape[axis].bounds()));
     x.set(out, row.dtype, std::move(shape));
   }
+}
+
+}  // namespace
+
+void infer_loop(Inference& x) {
+  const LoopForm form = loop_form(x.node);
+  Graph& body = *x.node.bodies[0];
+  Value &iteration = *body.inputs[0], &condition = *body.inputs[1];
+  if (!is_one(iteration.type.shape)) iteration.type.shape.clear();
+  if (!is_one(condition.type.shape)) condition.type.shape.clear();
+  iteration.type.dtype = DType::kI64;
+  condition.type.dtype = DType::kBool;
+  condition.elements = {Dim(1)};  // an iteration only runs where it holds
+  Count count(x);
+  const bool typed = body.outputs[0]->type.dtype != DType::kUndefined;
+  const size_t mark = x.symbols.all().size();
+  std::optional<Carried> carried;
+  const auto carry = [&] {
+    x.symbols.truncate(mark);
+    number_iterations(x, count.at_most());
+    carried.emplace(x, form, count.at_most()).run();
+  };
+  carry();
+  if (!typed && count.again()) carry();
+  const TensorType& next = body.outputs[0]->type;
+  x.require(next.dtype == DType::kBool, "its body's first output, the condition, is not bool");
+  x.require(is_one(next.shape) || product(next.shape).is(1),
+            "its body's first output, the condition, is not one element");
+  for (size_t k = 0; k < form.states; ++k)
+    if (x.out[k].present) x.set(k, x.dtype(form.first + k), carried->final_shape(k));
+  set_results(x, form, count);
 }
 
 namespace {

@@ -40,8 +40,12 @@ int64_t bound_bytes(const Value& v) {
       if (s->range.hi == Interval::kUnbounded) {
         who += fmt::format("{}{} ({})", who.empty() ? "" : ", ", sinter::quoted(s->name), s->origin);
         if (!option.empty()) continue;
+        const bool loops = s->origin.ends_with("(Loop)");
         if (s->boundable)
-          option = fmt::format("; give --dim {}", sinter::quoted(s->name + "<=MAX"));
+          option = fmt::format("; give --dim {}{}", sinter::quoted(s->name + "<=MAX"),
+                               loops ? " or --max-trips N" : "");
+        else if (loops)
+          option = "; give --max-trips N";
         else if (s->learnable)
           option = "; declare the shapes of the model's outputs, or give the operand with --const";
         else if (!s->from_data)
