@@ -111,7 +111,10 @@ class Importer {
   // sequences.cpp
   bool expand_sequence(Scope& scope, const Draft& draft);  // whether the node was about sequences
   bool expand_optional(Scope& scope, const Draft& draft);
-  std::vector<Value*> split_to_sequence(Scope& scope, const Draft& draft);
+  void split_to_sequence(Scope& scope, const Draft& draft);
+  std::vector<Value*> split_by(Scope& scope, const Draft& draft, Value* sizes, size_t pieces, int64_t axis);
+  void split_unknown(Scope& scope, const Draft& draft, int64_t axis);
+  Value* element_at(Scope& scope, const Draft& draft, const std::vector<Value*>& list);
   Value* piece(Scope& scope, const Draft& draft, const std::string& op, std::vector<Value*> inputs);
 
   // stacked.cpp
@@ -162,7 +165,9 @@ class Importer {
   std::vector<std::pair<Shape, Shape>> typed_;  // inferred, declared: for learn()
   // What stands for a sequence: a Value without type or producer, and the elements.
   std::map<const Value*, std::vector<Value*>> sequences_;
-  std::map<const Value*, Value*> stacked_;  // sequences that a Loop made: a tensor of their elements as rows
+  // Sequences of elements of one shape whose number isn't known: a tensor of their elements as rows.
+  std::map<const Value*, Value*> stacked_;
+  std::map<const Value*, Value*> list_rows_;  // the same of sequences in `sequences_`, where one was made
   struct Growing {
     const Graph* body = nullptr;
     const Value* from = nullptr;  // its input

@@ -2,12 +2,15 @@
 //
 // A Loop that begins with an empty sequence and inserts one tensor at its end in each iteration makes a
 // result of the Loop, one row an iteration: the sequence is `stacked`. What reads it afterwards becomes
-// Gather (at a position), Transpose and Reshape (concatenated), or its first extent (the length). A
+// Gather (at a position), Transpose and Reshape (concatenated), or its first extent (the length). Where an
+// extent of the elements differs from iteration to iteration (a token's frames), and the elements are only
+// concatenated along it, the Loop carries what it has concatenated so far instead. A
 // SequenceMap over sequences of known length is its body, once an element.
 #include <algorithm>
 
 #include "import/importer.h"
 #include "ir/error.h"
+#include "ops/bodies.h"
 
 namespace sinter {
 
@@ -32,6 +35,51 @@ Attributes one(const char* name, Attribute value) {
   return a;
 }
 
+// The Loop whose result `rows` is, where the rows' axis `axis` is an extent that each iteration finds for
+// itself and nothing has read them yet; null otherwise.
+Node* maker_of_uneven(const Graph& g, const Value* rows, size_t axis) {
+  Node* loop = rows->producer;
+  if (!loop || loop->op != find_op("", "Loop") || !rows->users.empty() || g.is_output(rows)) return nullptr;
+  std::vector<SymbolPtr> symbols;
+  rows->type.shape[axis + 1].collect_symbols(symbols);
+  const bool own = symbols.size() == 1 && symbols[0]->origin.ends_with(" of " + label(*loop));
+  Shape rest(rows->type.shape.begin() + 1, rows->type.shape.end());
+  rest[axis] = 0;
+  return own && is_static(rest) ? loop : nullptr;
+}
+
+// The result `rows` of a Loop becomes a carried value: the rows of the iterations so far, joined along
+// `axis`.
+void carry_joined(Graph& g, Node& loop, Value* rows, size_t axis) {
+  const LoopForm form = loop_form(loop);
+  const auto out =
+      static_cast<size_t>(std::find(loop.outputs.begin(), loop.outputs.end(), rows) - loop.outputs.begin());
+  const auto at = [](auto& list, size_t i) { return list.begin() + static_cast<std::ptrdiff_t>(i); };
+  Graph& body = *loop.bodies[0];
+  Value* row = body.outputs[form.body_output(out)];
+  Value* so_far = body.add_value(row->name + "/before", {});
+  Value* joined = body.add_value(row->name + "/joined", {});
+  body.inputs.insert(at(body.inputs, form.first + form.states), so_far);
+  Node* concat = body.add_node(find_op("", "Concat"), row->name + "/join", {so_far, row}, {joined});
+  concat->attributes.set("axis", static_cast<int64_t>(axis));
+  concat->sources = loop.sources;
+  body.outputs.erase(at(body.outputs, form.body_output(out)));
+  body.outputs.insert(at(body.outputs, form.body_output(form.states)), joined);
+  std::vector<int64_t> none = static_dims([&] {
+    Shape s(rows->type.shape.begin() + 1, rows->type.shape.end());
+    s[axis] = 0;
+    return s;
+  }());
+  Value* empty = g.add_constant(rows->name + "/empty", Tensor(rows->type.dtype, std::move(none)));
+  loop.inputs.insert(at(loop.inputs, form.first + form.states), empty);
+  loop.anchor_inputs = loop.inputs.size();
+  empty->users.push_back(&loop);
+  loop.outputs.erase(at(loop.outputs, out));
+  loop.outputs.insert(at(loop.outputs, form.states), rows);
+  rows->type = {};
+  infer(g, loop);
+}
+
 }  // namespace
 
 // [n, e...] as the concatenation of its rows along `axis` of them, or as a stack with a new axis there.
@@ -43,6 +91,12 @@ void Importer::join_stacked(Scope& scope, const Draft& d, Value* rows) {
   const int64_t rank = static_cast<int64_t>(rows->type.shape.size()), given = d.attributes.integer("axis", 0);
   const int64_t of = stack ? rank : rank - 1, axis = given < 0 ? given + of : given;
   if (axis < 0 || axis >= of) refuse("axis {} out of range for {} axes", given, of);
+  Graph& g = *scope.graph;
+  if (Node* loop = stack ? nullptr : maker_of_uneven(g, rows, static_cast<size_t>(axis))) {
+    carry_joined(g, *loop, rows, static_cast<size_t>(axis));
+    step(scope, d, "Identity", {rows}, {}, d.outputs[0]);
+    return;
+  }
   std::vector<int64_t> perm;  // the rows' number goes to `axis`
   for (int64_t a = 1; a < rank; ++a) perm.push_back(a);
   perm.insert(perm.begin() + axis, 0);

@@ -60,6 +60,7 @@ struct Net {
   const char* text = "";
   std::vector<Run> runs = {};
   std::vector<DimOption> dims = {};
+  int64_t max_trips = INT64_MAX;
 };
 
 std::vector<Net> nets() {
@@ -118,6 +119,43 @@ std::vector<Net> nets() {
              => (bool co, float[3] so, int64 qo) {
            so = Add(s, s)  m = ReduceMax<keepdims = 0>(so)  co = Less(m, limit)  qo = Add(q, one) }> })",
        {{{floats({3}), flag(true)}}, {{floats({3}), flag(false)}}}},
+      {"to_an_extent",  // as exported: no trip count, both sides cast to be compared
+       R"((float[N,3] x) => (float[T,3] r) {
+         zero = Constant<value = int32 {0}>()  one = Constant<value = int32 {1}>()
+         none_yet = Constant<value = float[3] {0, 0, 0}>()  first = Constant<value = int64 {0}>()
+         shape = Shape(x)  n = Gather(shape, first)  n32 = Cast<to = 6>(n)  fz = Cast<to = 1>(zero)
+         fn = Cast<to = 1>(n32)  c = Less(fz, fn)
+         k, y, r = Loop (none, c, zero, none_yet) <body = b (int64 i, bool ci, int32 j, float[3] s)
+             => (bool co, int32 jo, float[3] so, float[3] row) {
+           row = Gather(x, j)  so = Add(s, row)  jo = Add(j, one)  fj = Cast<to = 1>(jo)
+           fm = Cast<to = 1>(n32)  co = Less(fj, fm) }> })",
+       {{{floats({5, 3})}}, {{floats({1, 3})}}, {{floats({0, 3})}}},
+       {{"N", 0, 5, 1}}},
+      {"at_most_trips",  // only the data end it
+       R"((float[3] x, float limit) => (float[T,3] r) {
+         yes = Constant<value = bool {1}>()
+         y, r = Loop (none, yes, x) <body = b (int64 i, bool ci, float[3] s) => (bool co, float[3] so, float[3] row) {
+           so = Add(s, s)  m = ReduceMax<keepdims = 0>(so)  co = Less(m, limit)  row = Identity(so) }> })",
+       {{{floats({3}), Tensor::scalar(20.0f)}},
+        {{floats({3}), Tensor::scalar(0.0f)}},
+        {{floats({3}), Tensor::scalar(1e9f)}, 6}},
+       {},
+       8},
+      {"uneven_sequences",  // a row of each element as often as its number says
+       R"((float[N,3] x, int64[N] times) => (float[T,3] y) {
+         c = Constant<value = bool {1}>()  s = SplitToSequence<keepdims = 0>(x)  n = SequenceLength(s)
+         axis = Constant<value = int64[1] {0}>()  one = Constant<value = int64[1] {1}>()
+         zero = Constant<value = int64 {0}>()  four = Constant<value = int64 {4}>()
+         none_yet = SequenceEmpty()
+         t = Loop (n, c, none_yet) <body = b (int64 i, bool ci, float[M,3] l) => (bool co, float[M,3] m) {
+           v = SequenceAt(s, i)  k = Gather(times, i)  least = Max(k, zero)  most = Min(least, four)
+           rows = Unsqueeze(most, axis)  shape = Concat<axis = 0>(rows, one)  wide = Unsqueeze(v, axis)
+           e = Expand(wide, shape)  m = SequenceInsert(l, e)  co = Identity(ci) }>
+         y = ConcatFromSequence<axis = 0>(t) })",
+       {{{floats({3, 3}), indices({2, 0, 4})}},
+        {{floats({1, 3}), indices({-1})}},
+        {{floats({4, 3}), indices({1, 1, 9, 3})}}},
+       {{"N", 1, 4, 1}}},
       {"counting",  // twice, and not at all
        R"((float[9,3] x) => (float[T,3] r, float[U,3] q) {
          c = Constant<value = bool {1}>()  no = Constant<value = bool {0}>()
@@ -327,6 +365,7 @@ std::vector<Net> nets() {
 Model import(const Net& n) {
   ImportOptions options;
   options.dims = n.dims;
+  options.max_trips = n.max_trips;
   return import_model(
       without_none(parse_text(std::string("<ir_version: 9, opset_import: [\"\" : 18]> g ") + n.text)), {},
       options);
