@@ -6,6 +6,8 @@
 namespace sinter {
 namespace {
 
+constexpr int64_t kSideBySide = 8;  // kGroup of sinter/grid_sample.h
+
 bool accepts_sample(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "GridSample" && n.op->domain[0] == 0;
 }
@@ -36,17 +38,22 @@ void emit_sample(LayerWriter& w) {
   const std::string x = w.input(0), g = w.input(1);
   PlainOutput out(w, n.inputs[0]->type.dtype);
   declare_dims(w, image, 2, axes);
+  // With its channels side by side, an image is read by whole vectors.
+  const bool turns = n.inputs[0]->type.dtype == DType::kF32 && image[1].hi() >= kSideBySide;
+  const std::string turned =
+      turns ? w.scratch("turned", "float", product(image, 1).hi()) : std::string("nullptr");
   const Dim positions = product(grid, 1, grid.size() - 1);
   const std::string plane = w.dim(product(image, 1)), spots = w.dim(positions), channels = w.dim(image[1]);
   w.out.put(loop_text("n", w.dim(image[0])));
-  w.out.line("sinter::grid_sample({} + n * {}, {} + n * {}, {} + n * {}, {}, dims,", x, plane, g,
+  w.out.line("sinter::grid_sample<{}>({} + n * {}, {} + n * {}, {} + n * {}, {}, dims,", width, x, plane, g,
              w.dim(positions * Dim(static_cast<int64_t>(axes))), out.pointer(), w.dim(image[1] * positions),
              channels);
-  w.out.line("                    {}, {}, {}, sinter::GridPadding::{});", spots, width,
+  w.out.line("                       {}, {}, sinter::GridPadding::{}, {});", spots,
              n.attributes.integer("align_corners", 0) != 0,
              padding == "border"       ? "kBorder"
              : padding == "reflection" ? "kReflection"
-                                       : "kZeros");
+                                       : "kZeros",
+             turned);
   w.out.line("}}");
   out.finish();
 }

@@ -2,11 +2,13 @@
 // positions.
 //
 // Positions are normalised: -1 and 1 are the centres of the first and last pixel (align_corners) or their
-// outer edges. For each position the taps along every axis are found once; their products are offsets and
-// weights that serve all channels. NaN reads as no pixel (zeros) or as the first one.
+// outer edges. For a block of positions the taps along every axis are found once; their products are offsets
+// and weights that serve all channels. Of float images whose channels are many, a copy has eight channels of
+// a pixel side by side, so that a tap is one vector. NaN reads as no pixel (zeros) or as the first one.
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "sinter/half.h"
 
@@ -90,39 +92,99 @@ inline Axis axis_taps(T position, std::int64_t n, int width, bool align, GridPad
   return a;
 }
 
+constexpr int power(int base, int exponent) { return exponent == 0 ? 1 : base * power(base, exponent - 1); }
+
+constexpr int kGroup = 8;  // channels that are summed at once
+
+// The taps of a block of positions.
+template <int Width, int K, class Sum>
+struct Block {
+  static constexpr int kTaps = power(Width, K), kPositions = kTaps > 8 ? 8 : 32;
+  std::int64_t at[kPositions][kTaps];
+  Sum weight[kPositions][kTaps];
+  int counts[kPositions];
+
+  // `position`: K numbers, the fastest image axis first.
+  template <class G>
+  void add(int p, const G* position, const std::int64_t (&dims)[K], bool align, GridPadding padding) {
+    std::int64_t offset[kTaps] = {0};
+    double product[kTaps] = {1.0};
+    int count = 1;
+    for (int d = 0; d < K; ++d) {
+      const Axis a = axis_taps(real(position[K - 1 - d]), dims[d], Width, align, padding);
+      // From the back, so that the products can lie where their factors were.
+      for (int i = count - 1; i >= 0; --i) {
+        const std::int64_t before = offset[i];
+        const double factor = product[i];
+        for (int j = a.count - 1; j >= 0; --j) {
+          offset[i * a.count + j] = before * dims[d] + a.pixel[j];
+          product[i * a.count + j] = factor * a.weight[j];
+        }
+      }
+      count *= a.count;
+    }
+    for (int t = 0; t < count; ++t) {
+      at[p][t] = offset[t];
+      weight[p][t] = static_cast<Sum>(product[t]);
+    }
+    counts[p] = count;
+  }
+
+  // Of one plane at `count` positions.
+  template <class T>
+  void sample(const T* plane, T* y, std::int64_t count) const {
+    for (int p = 0; p < count; ++p) {
+      Sum s{0};
+      for (int t = 0; t < counts[p]; ++t) s += weight[p][t] * static_cast<Sum>(real(plane[at[p][t]]));
+      put(y[p], static_cast<double>(s));
+    }
+  }
+
+  // Of kGroup planes whose pixels lie side by side: image [pixels][kGroup].
+  void sample_group(const float* image, float* y, std::int64_t positions, std::int64_t count) const {
+    float sums[kPositions][kGroup];
+    for (int p = 0; p < count; ++p) {
+      float s[kGroup] = {};
+      for (int t = 0; t < counts[p]; ++t) {
+        const float* pixel = image + at[p][t] * kGroup;
+        const float w = static_cast<float>(weight[p][t]);
+        for (int c = 0; c < kGroup; ++c) s[c] += w * pixel[c];
+      }
+      for (int c = 0; c < kGroup; ++c) sums[p][c] = s[c];
+    }
+    for (int c = 0; c < kGroup; ++c)
+      for (int p = 0; p < count; ++p) y[c * positions + p] = sums[p][c];
+  }
+};
+
 }  // namespace grid_detail
 
 // One batch: image [channels][dims...], grid [positions][K] (fastest image axis first), y [channels]
-// [positions]. K is 1 to 3; `width` 1 nearest, 2 linear, 4 cubic; every extent of the image is at least 1.
-template <int K, class T, class G>
+// [positions]. K is 1 to 3; Width 1 nearest, 2 linear, 4 cubic; every extent of the image is at least 1.
+// `turned`: null, or place for channels * pixels floats; only images of floats are copied there.
+template <int Width, int K, class T, class G>
 inline void grid_sample(const T* image, const G* grid, T* y, std::int64_t channels,
-                        const std::int64_t (&dims)[K], std::int64_t positions, int width, bool align,
-                        GridPadding padding) {
-  std::int64_t pixels = 1;
+                        const std::int64_t (&dims)[K], std::int64_t positions, bool align,
+                        GridPadding padding, [[maybe_unused]] float* turned) {
+  using grid_detail::kGroup;
+  using Block = grid_detail::Block<Width, K, std::conditional_t<std::is_same_v<T, double>, double, float>>;
+  std::int64_t pixels = 1, grouped = 0;
   for (int d = 0; d < K; ++d) pixels *= dims[d];
-  for (std::int64_t p = 0; p < positions; ++p) {
-    std::int64_t at[64] = {0};
-    double weight[64] = {1.0};
-    int count = 1;
-    for (int d = 0; d < K; ++d) {
-      const grid_detail::Axis a =
-          grid_detail::axis_taps(grid_detail::real(grid[p * K + K - 1 - d]), dims[d], width, align, padding);
-      // From the back, so that the products can lie where their factors were.
-      for (int i = count - 1; i >= 0; --i)
-        for (int j = a.count - 1; j >= 0; --j) {
-          const std::int64_t offset = at[i];
-          const double factor = weight[i];
-          at[i * a.count + j] = offset * dims[d] + a.pixel[j];
-          weight[i * a.count + j] = factor * a.weight[j];
-        }
-      count *= a.count;
-    }
-    for (std::int64_t c = 0; c < channels; ++c) {
-      double sum = 0.0;
-      for (int i = 0; i < count; ++i)
-        sum += weight[i] * static_cast<double>(grid_detail::real(image[c * pixels + at[i]]));
-      grid_detail::put(y[c * positions + p], sum);
-    }
+  if constexpr (std::is_same_v<T, float>)
+    if (turned != nullptr && positions * 2 >= pixels)  // else the copy takes longer than it saves
+      for (; grouped + kGroup <= channels; grouped += kGroup)
+        for (std::int64_t i = 0; i < pixels; ++i)
+          for (int c = 0; c < kGroup; ++c)
+            turned[grouped * pixels + i * kGroup + c] = image[(grouped + c) * pixels + i];
+  for (std::int64_t first = 0; first < positions; first += Block::kPositions) {
+    const std::int64_t left = positions - first, count = left < Block::kPositions ? left : Block::kPositions;
+    Block block;
+    for (int p = 0; p < count; ++p) block.add(p, grid + (first + p) * K, dims, align, padding);
+    if constexpr (std::is_same_v<T, float>)
+      for (std::int64_t c = 0; c < grouped; c += kGroup)
+        block.sample_group(turned + c * pixels, y + c * positions + first, positions, count);
+    for (std::int64_t c = grouped; c < channels; ++c)
+      block.sample(image + c * pixels, y + c * positions + first, count);
   }
 }
 
