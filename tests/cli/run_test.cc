@@ -140,6 +140,9 @@ TEST_F(Run, Aarch64UnderQemu) {
   write("x.npy", Tensor::of(std::vector<float>{-1, 2, -3, 4, NAN}, {5}));
   expect({"run", path("m.onnx"), "--in", path("x.npy"), "--target", "cortex-a53"}, 0,
          "y float32[5]: 0 2 0 4 nan");
+  expect({"bench", path("m.onnx"), "--target", "cortex-a53", "--repeat", "1", "--json", path("b.json")}, 0,
+         "an emulator: the times say nothing about a cortex-a53");
+  EXPECT_NE(contents(path("b.json")).find("\"emulator\": \"qemu-aarch64"), std::string::npos);
 }
 
 TEST_F(Run, VerifyFindsNothingWrongAndStoredDifferences) {

@@ -9,12 +9,14 @@
 namespace sinter {
 namespace {
 
-// A convolution that the model computes by Winograd.
-std::string model_in(const std::filesystem::path& folder) {
+// A convolution that the model computes by Winograd, or two of different sizes.
+std::string model_in(const std::filesystem::path& folder, bool two = false) {
+  const std::string conv = "Conv<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>";
   onnx::ModelProto m = parse_text(
       "<ir_version: 8, opset_import: [\"\" : 17]>\n"
-      "g (float[1,32,24,24] x) => (float[1,32,24,24] y) { y = Conv<kernel_shape = [3, 3], pads = [1, 1, 1, "
-      "1]>(x, w) }");
+      "g (float[1,32,24,24] x) => (float[1,32,24,24] y" +
+      std::string(two ? ", float[1,32,12,12] z" : "") + ") { y = " + conv + "(x, w) " +
+      (two ? "p = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(y) z = " + conv + "(p, w)" : "") + " }");
   onnx::TensorProto& w = *m.mutable_graph()->add_initializer();
   w.set_name("w");
   w.set_data_type(onnx::TensorProto::FLOAT);
@@ -51,6 +53,34 @@ TEST(Tune, WritesWhatWasCheapest) {
          "0 of 1 layers");
   EXPECT_EQ(read_tuning(file, *find_target("avx2")).size(), 1u);
   EXPECT_TRUE(read_tuning(file, *find_target("avx512")).empty());
+}
+
+// Ended by a signal at its second layer, it has kept the first one, and goes on behind it.
+TEST(Tune, GoesOnWhereItWasInterrupted) {
+  const TemporaryFolder folder;
+  const std::string model = model_in(folder.path(), true), file = (folder.path() / "t.json").string();
+  std::filesystem::create_directory(folder.path() / "tmp");
+  const std::string simulator =
+      script(folder.path() / "sim", fmt::format("if grep -q unfinished {0}; then [ -e {0}.once ] || {{ touch "
+                                                "{0}.once; kill -INT $PPID; sleep 60; }}; fi\n"
+                                                "echo \"cycles $(stat -c %s $1)\"",
+                                                file));
+  const std::vector<std::string> tune = {"tune", model, "--target", "avx2", "--on", "sim:" + simulator,
+                                         "-o",   file};
+  setenv("TMPDIR", (folder.path() / "tmp").c_str(), 1);
+  const Finished interrupted = sinter_program(tune);
+  unsetenv("TMPDIR");
+  EXPECT_EQ(interrupted.code, 128 + 2) << interrupted.output;
+  EXPECT_NE(interrupted.output.find("1 of 2: "), std::string::npos) << interrupted.output;
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "tmp"));
+  EXPECT_EQ(read_tuning(file, *find_target("avx2")).size(), 1u);
+  const Finished resumed = sinter_program(tune);
+  EXPECT_EQ(resumed.code, 0) << resumed.output;
+  EXPECT_NE(resumed.output.find("1 of 2 layers are measured already"), std::string::npos) << resumed.output;
+  EXPECT_EQ(resumed.output.find("1 of 2: "), std::string::npos) << resumed.output;
+  EXPECT_NE(resumed.output.find("2 of 2: "), std::string::npos) << resumed.output;
+  EXPECT_EQ(contents(file).find("unfinished"), std::string::npos);
+  expect(tune, 0, "1 of 2: ");  // what is finished begins anew
 }
 
 TEST(Tune, MeasuresOnThisMachine) {
