@@ -12,6 +12,7 @@
 
 #include "ops/bodies.h"
 #include "ops/counted_loop.h"
+#include "ops/extent_loop.h"
 
 namespace sinter {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "ir/error.h"
 #include "ops/bodies.h"
-#include "ops/counted_loop.h"
+#include "ops/extent_loop.h"
 
 namespace sinter {
 namespace {
