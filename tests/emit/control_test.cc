@@ -155,7 +155,7 @@ std::vector<Net> nets() {
        {{{floats({3, 3}), indices({2, 0, 4})}},
         {{floats({1, 3}), indices({-1})}},
         {{floats({4, 3}), indices({1, 1, 9, 3})}}},
-       {{"N", 1, 4, 1}}},
+       {{"N", 1, 4, 1}, {"most", 0, 4, 1}}},
       {"counting",  // twice, and not at all
        R"((float[9,3] x) => (float[T,3] r, float[U,3] q) {
          c = Constant<value = bool {1}>()  no = Constant<value = bool {0}>()
