@@ -8,6 +8,8 @@
 // covers the beginning too, and the count is exact. Values that only the run knows leave an upper bound, by
 // their ranges. Floats are followed where they hold whole numbers (exporters cast both sides to compare
 // them).
+#include "ops/extent_loop.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -16,7 +18,6 @@
 
 #include "ir/error.h"
 #include "ops/bodies.h"
-#include "ops/extent_loop.h"
 
 namespace sinter {
 namespace {

@@ -41,7 +41,8 @@ Tensor mask_of(const std::string& name) {
 
 std::unique_ptr<Graph> masked_attention(const Masks& masks, double fill) {
   ImportOptions options;
-  for (const auto& [name, value] : {std::pair("f", fill), std::pair("i", -double{INFINITY}), std::pair("z", 0.0)})
+  for (const auto& [name, value] :
+       {std::pair("f", fill), std::pair("i", -double{INFINITY}), std::pair("z", 0.0)})
     options.constants[name] = Tensor::scalar(static_cast<float>(value));
   return std::move(
       import_model(parse_text(model_of("(float[1,2,3,4] q, float[1,2,4,3] k, float[1,2,3,5] v, bool[3,3] m, "
