@@ -1,5 +1,6 @@
 # sinter_add_model(NAME MODEL FILE
-#                  [TARGET CPU] [DIM "N<=8"...] [MAX_TRIPS N] [CONST NAME=VALUE...] [WEIGHTS embed|file]
+#                  [TARGET CPU] [DIM "N<=8"...] [MAX_TRIPS N] [CONST NAME=VALUE...] [ONLY OUTPUT...]
+#                  [WEIGHTS embed|file]
 #                  [MAX_RAM 8M] [MAX_STACK 16K] [MAX_FLASH 4M] [THREADS K] [CUSTOM_OPS FILE.json] [OPTIONS ...])
 #
 # Compiles an ONNX model with sinter and adds the static library NAME, whose header is NAME.h. TARGET is one of
@@ -12,7 +13,7 @@ include_guard(GLOBAL)
 
 function(_sinter_generate name folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "MODEL;TARGET;MAX_TRIPS;WEIGHTS;MAX_RAM;MAX_STACK;MAX_FLASH;THREADS;CUSTOM_OPS"
-                        "DIM;CONST;OPTIONS")
+                        "DIM;CONST;ONLY;OPTIONS")
   if(NOT arg_MODEL)
     message(FATAL_ERROR "sinter_add_model(${name}): no MODEL")
   endif()
@@ -38,6 +39,9 @@ function(_sinter_generate name folder)
   endforeach()
   foreach(constant IN LISTS arg_CONST)
     list(APPEND command --const ${constant})
+  endforeach()
+  foreach(output IN LISTS arg_ONLY)
+    list(APPEND command --only ${output})
   endforeach()
   foreach(option MAX_TRIPS WEIGHTS MAX_RAM MAX_STACK MAX_FLASH THREADS)
     if(arg_${option})

@@ -49,6 +49,7 @@ std::string banner_command(const ModelOptions& o, const Target& target, const st
     s += " --const " + plain(path ? c.substr(0, equal + 1) + c.substr(slash + 1) : c);
   }
   if (o.max_trips != INT64_MAX) s += fmt::format(" --max-trips {}", o.max_trips);
+  for (const std::string& n : o.only) s += " --only " + plain(n);
   if (o.weights != "embed") s += " --weights " + o.weights;
   if (!o.custom_ops.empty()) s += " --custom-ops " + plain(fs::path(o.custom_ops).filename().string());
   if (!o.tuning.empty())
@@ -170,6 +171,7 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   for (const std::string& w : model.warnings)
     std::cerr << "sinter: warning: " << o.model << ": " << w << "\n";
   c.graph = std::move(model.graph);
+  c.options.class_names = std::move(model.class_names);
   refuse_free_dims(*c.graph);
   const int64_t most_weights =
       o.small_weights ? constant_bytes(*c.graph) / 10 * 11 + kSpareWeights : INT64_MAX;

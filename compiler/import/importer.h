@@ -50,6 +50,8 @@ class Importer {
            const Learned& learned = {});
   std::unique_ptr<Graph> run();
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // After run(): what the numbers of outputs stand for that the model declares as text.
+  const std::map<std::string, std::vector<std::string>>& class_names() const { return class_names_; }
   // After run(): adds to `learned` what this import has found; whether another import would use it.
   bool learn(Learned& learned) const;
 
@@ -63,6 +65,7 @@ class Importer {
   void read_opsets();
   void read_functions();
   void read_dim_options();
+  void select_outputs();
   void add_inputs(Scope& scope);
   void add_input(Scope& scope, const onnx::ValueInfoProto& info);
   Dim input_dim(const onnx::ValueInfoProto& info, int axis);
@@ -73,9 +76,14 @@ class Importer {
   void check_options();
   void add_outputs(Scope& scope);
   void check_output(const onnx::ValueInfoProto& info, const Value& value);
+  void tell_stale();
+
+  // empty_extents.cpp
+  void find_empty_dims();
 
   // operands.cpp
   void find_extent_operands();
+  const DimOption* value_option(const std::string& name);
   Value* reveal(Value* input);
   void read_declarations();
   void adopt(Graph& graph, Node& node);
@@ -117,6 +125,10 @@ class Importer {
   Value* element_at(Scope& scope, const Draft& draft, const std::vector<Value*>& list);
   Value* piece(Scope& scope, const Draft& draft, const std::string& op, std::vector<Value*> inputs);
 
+  // text_labels.cpp
+  Tensor text_constant(const onnx::TensorProto& t, std::vector<std::string>& names);
+  void replace_text(Draft& draft);
+
   // stacked.cpp
   bool expand_stacked(Scope& scope, const Draft& draft);
   bool expand_growing(const Scope& scope, const Draft& draft);
@@ -146,12 +158,16 @@ class Importer {
   std::vector<const onnx::FunctionProto*> calls_;  // those being inlined now
   std::map<std::string, const DimOption*> dim_options_;
   std::set<std::string> dim_options_used_;
+  std::vector<std::string> wanted_;          // the outputs' names, as --only leaves them
+  std::set<std::string> empty_dims_;         // names of extents that may be 0
+  std::set<std::string> dim_params_;         // of all inputs
   std::map<std::string, Dim> named_dims_;    // dim_param -> its one Dim
   std::vector<std::string> free_dim_names_;  // for messages
   // An input leaves an extent open. Whoever opened it has often left the extents of the sample elsewhere (a
-  // batch of 1), so that only ranks and types are held against what was inferred.
+  // batch of 1): only another rank is worth a warning then.
   bool has_open_inputs_ = false;
   std::vector<std::string> warnings_;
+  std::vector<const Value*> stale_;  // declared with a shape that they don't have
   Learned learned_;
   std::map<std::string, int64_t> capacities_;  // that outputs' bounds give counts, by symbol's name
   std::set<std::string> extent_operands_;      // inputs whose elements decide extents
@@ -175,7 +191,9 @@ class Importer {
   };
   std::map<const Value*, Growing> growing_;  // sequences that a Loop carries, inside its body
   std::set<const Value*> empty_;  // what stands for an empty optional: a Value without type or producer
-  std::set<const Value*> maps_;   // outputs of ZipMap: tensors where the model declares maps
+  std::map<std::string, std::vector<std::string>> class_names_;
+  std::map<const Value*, std::vector<std::string>> texts_;  // indices into names where the model has text
+  std::set<const Value*> maps_;  // outputs of ZipMap: tensors where the model declares maps
   int64_t node_count_ = 0;
   int speculative_ = 0;     // > 0: inside a body, whose types only its node's infer can decide
   bool speculate_ = false;  // infer there too, as far as it goes: only old opsets' upgrades ask for types

@@ -4,6 +4,7 @@
 #include "import/importer.h"
 #include "import/tensor_proto.h"
 #include "ir/error.h"
+#include "ir/nearest.h"
 
 namespace sinter {
 
@@ -63,14 +64,13 @@ std::unique_ptr<Graph> Importer::run() {
   scope.opsets = &opsets_;
   graph_->name = model_.graph().name();
   try {
+    select_outputs();
     declare_initializers(scope, model_.graph());
     find_extent_operands();
+    find_empty_dims();
     read_declarations();
     add_inputs(scope);
-    std::vector<std::string> wanted;
-    for (const ValueInfoProto& o : model_.graph().output()) wanted.push_back(o.name());
-    if (wanted.empty()) problem("the model has no output");
-    import_nodes(scope, model_.graph().node(), wanted);
+    import_nodes(scope, model_.graph().node(), wanted_);
     add_outputs(scope);
     check_options();
   } catch (const Refusal& r) {
@@ -114,9 +114,9 @@ void Importer::read_dim_options() {
   graph_->symbols->max_trips = options_.max_trips;
   for (const auto& [name, most] : learned_.limits) graph_->symbols->set_limit(name, most);
   for (const DimOption& o : options_.dims) {
-    if (o.lo < 0 || o.hi < o.lo || o.step < 1)
+    if (o.lo < 0 || (o.hi < o.lo && !(o.at_most && o.hi == 0)) || o.step < 1)
       refuse("--dim {}: {}..{}:{} is no range", sinter::quoted(o.name), o.lo, o.hi, o.step);
-    if (o.hi / o.step * o.step < o.lo)
+    if (o.hi / o.step * o.step < o.lo && !(o.at_most && o.hi == 0))
       refuse("--dim {}: no multiple of {} lies in {}..{}", sinter::quoted(o.name), o.step, o.lo, o.hi);
     if (o.is_bound()) graph_->symbols->set_limit(o.name, o.hi);
     if (!dim_options_.emplace(o.name, &o).second) refuse("--dim {} is given twice", sinter::quoted(o.name));
@@ -130,8 +130,15 @@ Dim Importer::free_dim(const std::string& name, const std::string& origin, const
     if (actual) return Dim(*actual);
     return Dim(graph_->symbols->fresh(name, {1, Interval::kUnbounded}, origin));
   }
-  const int64_t step = option->step;
-  const int64_t lo = option->lo / step + (option->lo % step != 0), hi = option->hi / step;
+  const bool may_be_empty = empty_dims_.count(name) != 0;
+  if (option->hi == 0 && !may_be_empty)
+    refuse(
+        "--dim {}: {} of 0 elements is no input; only what is joined to something else, as a cache is, may "
+        "be "
+        "empty",
+        sinter::quoted(option->name), origin);
+  const int64_t step = option->step, least = option->at_most && may_be_empty ? 0 : option->lo;
+  const int64_t lo = least / step + (least % step != 0), hi = option->hi / step;
   if (lo == hi) return Dim(lo * step);
   if (step == 1) return Dim(graph_->symbols->fresh(name, {lo, hi}, origin));
   return Dim(step) * Dim(graph_->symbols->fresh(fmt::format("{}/{}", name, step), {lo, hi}, origin));
@@ -156,10 +163,15 @@ Dim Importer::input_dim(const ValueInfoProto& info, int axis) {
       shape == options_.input_shapes.end() ? nullptr : &shape->second[static_cast<size_t>(axis)];
   if (d.has_dim_value()) {
     if (d.dim_value() < 0) refuse("{}: negative extent {}", origin, d.dim_value());
-    if (const DimOption* o = option_for("", place))
-      if (o->lo != d.dim_value() || o->hi != d.dim_value())
-        refuse("--dim {}: the model fixes it at {}", sinter::quoted(place), d.dim_value());
-    return Dim(static_cast<int64_t>(d.dim_value()));
+    const DimOption* o = option_for("", place);
+    if (!o || (o->lo == d.dim_value() && o->hi == d.dim_value()))
+      return Dim(static_cast<int64_t>(d.dim_value()));
+    has_open_inputs_ = true;
+    const Dim own = free_dim(place, origin, o, actual);
+    warnings_.push_back(
+        fmt::format("{}: the model fixes it at {}, --dim makes it {}", origin, d.dim_value(),
+                    own.is_static() ? own.text() : fmt::format("{}..{}", own.lo(), own.hi())));
+    return own;
   }
   const std::string param = d.dim_param();
   const std::string name = param.empty() ? place : param;
@@ -178,19 +190,39 @@ Dim Importer::input_dim(const ValueInfoProto& info, int axis) {
   return known->second;
 }
 
+// The outputs that are wanted, in the model's order.
+void Importer::select_outputs() {
+  std::vector<std::string> names;
+  for (const ValueInfoProto& o : model_.graph().output()) names.push_back(o.name());
+  if (names.empty()) problem("the model has no output");
+  for (const std::string& only : options_.only) {
+    if (std::count(names.begin(), names.end(), only)) continue;
+    std::string all;
+    for (const std::string& n : names) all += (all.empty() ? "" : ", ") + sinter::quoted(n);
+    problem(fmt::format("--only {}: the model has no such output; it has {}{}", sinter::quoted(only), all,
+                        did_you_mean(only, names)));
+  }
+  for (const std::string& n : names)
+    if (options_.only.empty() || std::count(options_.only.begin(), options_.only.end(), n))
+      wanted_.push_back(n);
+}
+
 void Importer::add_inputs(Scope& scope) {
   // INPUT@AXIS may name a dim that has a dim_param and comes up earlier: its option is the param's.
   for (const ValueInfoProto& i : model_.graph().input()) {
     const auto& shape = i.type().tensor_type().shape();
     for (int axis = 0; axis < shape.dim_size(); ++axis) {
+      dim_params_.insert(shape.dim(axis).dim_param());
       const auto it = dim_options_.find(fmt::format("{}@{}", i.name(), axis));
       if (it == dim_options_.end() || shape.dim(axis).dim_param().empty()) continue;
       dim_options_.emplace(shape.dim(axis).dim_param(), it->second);
       dim_options_used_.insert(it->first);
     }
   }
-  std::set<std::string> seen;
+  std::set<std::string> seen, needed;
+  if (!options_.only.empty()) needed = needed_names(model_.graph(), wanted_);
   for (const ValueInfoProto& i : model_.graph().input()) {
+    if (!options_.only.empty() && !needed.count(i.name())) continue;
     if (!seen.insert(i.name()).second || i.name().empty()) {
       problem(fmt::format("two inputs are named {}", sinter::quoted(i.name())));
       continue;
@@ -236,7 +268,7 @@ void Importer::add_input(Scope& scope, const ValueInfoProto& info) {
     Value* v = graph_->add_value(name, std::move(type));
     v->origin = v->name;
     graph_->inputs.push_back(v);
-    scope.values.emplace(name, extent_operands_.count(name) ? reveal(v) : v);
+    scope.values.emplace(name, reveal(v));
     return;
   }
   const Tensor& t = constant->second;
@@ -278,12 +310,12 @@ void Importer::check_output(const ValueInfoProto& info, const Value& v) {
     refuse("sequences, maps, optionals and sparse tensors are not supported");
   const auto& declared = info.type().tensor_type();
   const DType dtype = dtype_of_onnx(declared.elem_type());
-  if (declared.elem_type() != 0 && dtype != v.type.dtype)
+  const bool is_text = dtype == DType::kString && texts_.count(&v);
+  if (declared.elem_type() != 0 && dtype != v.type.dtype && !is_text)
     refuse("declared as {}, but it is {}", sinter::name_of(dtype), text(v.type));
   if (!declared.has_shape()) return;
   std::string shape;
-  const bool wrong_rank = declared.shape().dim_size() != static_cast<int>(v.type.shape.size());
-  bool wrong = wrong_rank;
+  bool wrong = declared.shape().dim_size() != static_cast<int>(v.type.shape.size());
   for (int i = 0; i < declared.shape().dim_size(); ++i) {
     const auto& d = declared.shape().dim(i);
     shape += (i ? "," : "") + (d.has_dim_value() ? std::to_string(d.dim_value()) : std::string("?"));
@@ -292,13 +324,25 @@ void Importer::check_output(const ValueInfoProto& info, const Value& v) {
     wrong = ours.is_static() && !ours.is(d.dim_value());
   }
   if (!wrong) return;
-  const std::string what = fmt::format("declared as [{}], but it is {}", shape, text(v.type));
-  if (wrong_rank || !has_open_inputs_) refuse("{}", what);
-  warnings_.push_back(fmt::format("output {}: {}", sinter::quoted(info.name()), what));
+  warnings_.push_back(fmt::format("output {}: declared as [{}], but it is {}", sinter::quoted(info.name()),
+                                  shape, text(v.type)));
+}
+
+// Shapes that the model declares of values inside it are hints; what was inferred holds. One line for all.
+void Importer::tell_stale() {
+  std::erase_if(stale_, [&](const Value* v) { return graph_->is_output(v); });
+  if (stale_.empty()) return;
+  const Value& v = *stale_[0];
+  std::string line = fmt::format("the value {} is declared as {}, but it is {}", sinter::quoted(v.name),
+                                 text(declared_[v.name]), text(v.type));
+  if (stale_.size() > 1)
+    line += fmt::format("; {} more values are declared with other shapes", stale_.size() - 1);
+  warnings_.push_back(std::move(line));
 }
 
 void Importer::add_outputs(Scope& scope) {
   for (const ValueInfoProto& o : model_.graph().output()) {
+    if (!std::count(wanted_.begin(), wanted_.end(), o.name())) continue;
     try {
       Value* v = lookup(scope, o.name());
       SINTER_CHECK(v, "a null value in the main graph");
@@ -307,10 +351,12 @@ void Importer::add_outputs(Scope& scope) {
       check_output(o, *v);
       bound_output(o, *v);
       graph_->outputs.push_back(v);
+      if (const auto names = texts_.find(v); names != texts_.end()) class_names_[v->name] = names->second;
     } catch (const Refusal& r) {
       problem(fmt::format("output {}: {}", sinter::quoted(o.name()), r.what()));
     }
   }
+  tell_stale();
 }
 
 }  // namespace sinter
