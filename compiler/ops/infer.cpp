@@ -4,7 +4,9 @@
 // exporters' shape arithmetic turns into symbolic shapes. Elementwise ops that give no `infer` of their own
 // get theirs from `expr`: the broadcast shape and the expression's type.
 #include <algorithm>
+#include <unordered_set>
 
+#include "ir/budget.h"
 #include "ops/op.h"
 
 namespace sinter {
@@ -304,6 +306,7 @@ Fact fact_of(const Value* v) {
 }
 
 void infer(Graph& g, Node& n) {
+  spend_inference(Budget::kStepsOfNode);
   Inference x{n, {}, {}, *g.symbols, g.checks};
   for (const Value* v : n.inputs) x.in.push_back(fact_of(v));
   for (const Value* v : n.outputs) {
@@ -321,25 +324,26 @@ void infer(Graph& g, Node& n) {
 
 void infer(Graph& g) {
   std::vector<std::string> problems;
-  std::vector<const Value*> unknown;
+  std::unordered_set<const Value*> unknown;
   g.checks.clear();
   for (size_t i = 0; i < g.nodes.size(); ++i) {  // by index: reveal_operands() adds nodes
     Node* n = g.nodes[i].get();
-    const bool blocked = std::any_of(n->inputs.begin(), n->inputs.end(), [&](const Value* v) {
-      return v && std::find(unknown.begin(), unknown.end(), v) != unknown.end();
-    });
+    const bool blocked = std::any_of(n->inputs.begin(), n->inputs.end(),
+                                     [&](const Value* v) { return v && unknown.count(v) != 0; });
     if (!blocked) {
       try {
         reveal_operands(g, *n);
         while (g.nodes[i].get() != n) ++i;
         infer(g, *n);
         continue;
+      } catch (const OverBudget&) {
+        throw;
       } catch (const Refusal& r) {
         problems.insert(problems.end(), r.problems.begin(), r.problems.end());
       }
     }
     for (const Value* v : n->outputs)
-      if (v) unknown.push_back(v);
+      if (v) unknown.insert(v);
   }
   if (!problems.empty()) throw Refusal(std::move(problems));
 }
