@@ -385,6 +385,10 @@ void check_counts(const Graph& g, const Plan& plan, std::vector<std::string>& pr
 
 namespace {
 
+bool is_input(const Graph& g, const Value* v) {
+  return std::find(g.inputs.begin(), g.inputs.end(), v) != g.inputs.end();
+}
+
 void separate_outputs(Graph& g, const Decisions& decisions, size_t first) {
   const Op* copy = find_op("sinter", "copy");
   SINTER_CHECK(copy);
@@ -410,8 +414,11 @@ void separate_outputs(Graph& g, const Decisions& decisions, size_t first) {
     // Not an Identity, which is a view.
     Node* n = g.add_node(copy, v->name, {out}, {v});
     n->sources = {};
-    // The output keeps its name, unless an input has the same.
-    if (std::find(g.inputs.begin(), g.inputs.end(), out) == g.inputs.end()) std::swap(out->name, v->name);
+    // The Value takes the output's name along, unless it is an input's or another output's as well.
+    if (is_input(g, out) || std::count(g.outputs.begin(), g.outputs.end(), out) > 1)
+      n->attributes.set("name", outside_name(*out));
+    else
+      std::swap(out->name, v->name);
     taken.push_back(v);
     out = v;
   }
@@ -421,6 +428,11 @@ void separate_outputs(Graph& g, const Decisions& decisions, size_t first) {
 }  // namespace
 
 void separate_outputs(Graph& g, const Decisions& decisions) { separate_outputs(g, decisions, 0); }
+
+std::string outside_name(const Value& output) {
+  const Node* n = output.producer;
+  return n && n->op == find_op("sinter", "copy") ? n->attributes.text("name", output.name) : output.name;
+}
 
 namespace {
 
