@@ -24,8 +24,21 @@ void check_code_size(const ModelOptions& o, const Compiled& c) {
            parse_size("--max-stack", o.max_stack));
   const int64_t weights = weights_bytes(c.weights);
   if (!o.max_flash.empty() && size.text_bytes + weights > parse_size("--max-flash", o.max_flash))
-    refuse("code takes {} and weights {} bytes, --max-flash allows {} together", size.text_bytes, weights,
-           parse_size("--max-flash", o.max_flash));
+    refuse("code takes {} and weights {} bytes, --max-flash allows {} together{}", size.text_bytes, weights,
+           parse_size("--max-flash", o.max_flash),
+           o.small_weights ? "" : "; --small-weights keeps the packed weights near the model's own size");
+}
+
+struct Options : ModelOptions {
+  std::string output, depfile;
+};
+
+void write_depfile(const Options& o, const std::string& name) {
+  const std::string code = (std::filesystem::path(o.output) / (name + ".cpp")).string();
+  std::ofstream f(o.depfile, std::ios::binary);
+  f << dependency_rule(code, files_read());
+  f.close();
+  if (!f) refuse("--depfile {} can't be written", sinter::quoted(o.depfile));
 }
 
 }  // namespace
