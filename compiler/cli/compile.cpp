@@ -1,4 +1,5 @@
 // sinter compile: MODEL to a bundle in a folder.
+#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -8,6 +9,7 @@
 #include "cli/errors.h"
 #include "cli/process.h"
 #include "ir/error.h"
+#include "ir/read_files.h"
 
 namespace sinter {
 namespace {
@@ -44,16 +46,17 @@ void write_depfile(const Options& o, const std::string& name) {
 }  // namespace
 
 std::function<int()> declare_compile(CLI::App& app) {
-  struct Options : ModelOptions {
-    std::string output;
-  };
   auto o = std::make_shared<Options>();
   add_model_options(app, *o);
   app.add_option("-o,--output", o->output, "folder for the files; made where it doesn't exist")->required();
+  app.add_option(
+      "--depfile", o->depfile,
+      "write which files were read (model, external data, custom operators, tuning), as a rule of make");
   return [o] {
     const Compiled c = compile_model(*o, import_options(*o));
     check_code_size(*o, c);
     write_bundle(c.files, o->output);
+    if (!o->depfile.empty()) write_depfile(*o, c.options.name);
     fmt::print("{}: {} layers for {}, arena {} bytes, weights {} bytes -> {}\n", c.options.name,
                c.plan.layers.size(), c.target->name, c.plan.arena_bytes, weights_bytes(c.weights), o->output);
     return kExitOk;

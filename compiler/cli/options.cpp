@@ -287,6 +287,7 @@ ImportOptions import_options(const ModelOptions& o) {
 Tensor read_tensor_file(const std::string& path) {
   std::error_code ec;
   if (!std::filesystem::is_regular_file(path, ec)) throw UsageError(path + " is not a file that can be read");
+  note_read(path);
   std::ifstream file(path, std::ios::binary);
   char magic[6] = {};
   file.read(magic, sizeof magic);

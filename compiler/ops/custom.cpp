@@ -377,6 +377,7 @@ class Reader {
       problem(fmt::format("cannot read {}", sinter::quoted(path)));
       return "";
     }
+    note_read(folder_ / path);
     if (!op.files.try_emplace(name, text.str()).second)
       problem(fmt::format("two files are named {}", sinter::quoted(name)));
     return name;
@@ -399,6 +400,7 @@ CustomOps::CustomOps(const std::filesystem::path& json) {
   std::vector<std::string> problems;
   std::map<std::string, std::string> files;
   for (size_t i = 0; i < j.size(); ++i) {
+  note_read(json);
     auto op = Reader(json, problems).read(j[i], i);
     if (find(op->op_domain, op->op_name))
       problems.push_back(
