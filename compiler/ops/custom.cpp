@@ -178,7 +178,15 @@ void infer_custom(Inference& x) {
     x.set(i, t, std::move(shape));
   }
 }
-void eval_custom(Evaluation& e) { e.fail("a custom operator has no reference meaning"); }
+std::function<void(Evaluation&)>& custom_meaning() {
+  static std::function<void(Evaluation&)> meaning;
+  return meaning;
+}
+
+void eval_custom(Evaluation& e) {
+  if (!custom_meaning()) e.fail("a custom operator has no reference meaning");
+  custom_meaning()(e);
+}
 
 // ---- the file
 
@@ -188,7 +196,6 @@ bool is_identifier(const std::string& s) {
                      [](unsigned char c) { return c < 128 && (std::isalnum(c) || c == '_'); });
 }
 
-// Not words of C or C++ that would read as something else; the common ones.
 bool is_free_word(const std::string& s) {
   return is_identifier(s) && s[0] != '_' && s.find("__") == std::string::npos && !is_reserved_word(s);
 }
@@ -370,6 +377,7 @@ class Reader {
       problem(fmt::format("{} is not a plain file name", sinter::quoted(path)));
       return "";
     }
+    note_read(folder_ / path);
     std::ifstream f(folder_ / path, std::ios::binary);
     std::stringstream text;
     text << f.rdbuf();
@@ -377,7 +385,6 @@ class Reader {
       problem(fmt::format("cannot read {}", sinter::quoted(path)));
       return "";
     }
-    note_read(folder_ / path);
     if (!op.files.try_emplace(name, text.str()).second)
       problem(fmt::format("two files are named {}", sinter::quoted(name)));
     return name;
@@ -390,7 +397,10 @@ class Reader {
 
 }  // namespace
 
+void set_custom_meaning(std::function<void(Evaluation&)> meaning) { custom_meaning() = std::move(meaning); }
+
 CustomOps::CustomOps(const std::filesystem::path& json) {
+  note_read(json);
   std::ifstream f(json, std::ios::binary);
   if (!f.is_open() || std::filesystem::is_directory(json))
     refuse("cannot read {}", sinter::quoted(json.string()));
@@ -400,7 +410,6 @@ CustomOps::CustomOps(const std::filesystem::path& json) {
   std::vector<std::string> problems;
   std::map<std::string, std::string> files;
   for (size_t i = 0; i < j.size(); ++i) {
-  note_read(json);
     auto op = Reader(json, problems).read(j[i], i);
     if (find(op->op_domain, op->op_name))
       problems.push_back(

@@ -104,8 +104,8 @@ void schedule(Graph&);
 // `threads`: that the layers of the graph itself (not of bodies) may be cut for; `spend`: memory, so that
 // those run through several layers (plan/parallel_regions.h) and have their scratch where no other one has
 // it.
-Plan make_plan(const Graph&, const Target&, const Decisions&, WeightStore&, int threads = 1, bool spend = true,
-               Emitted* emitted = nullptr);
+Plan make_plan(const Graph&, const Target&, const Decisions&, WeightStore&, int threads = 1,
+               bool spend = true, Emitted* emitted = nullptr);
 
 // The most bytes that a Value takes; refuses one without a bound.
 int64_t bound_bytes(const Value&);
