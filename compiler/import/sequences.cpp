@@ -111,8 +111,8 @@ void Importer::split_unknown(Scope& scope, const Draft& d, int64_t axis) {
   if (d.input(1) && !d.input(1)->data) refuse("a split that is only known at run time is not supported");
   const int64_t chunk = d.input(1) ? d.input(1)->data->integer(0) : 1;
   if (chunk < 1) refuse("a split of {}", chunk);
-  const auto numbers = [&](const char* name, std::vector<int64_t> v) {
-    return scope.graph->add_constant(fmt::format("{}/{}", d.name, name), Tensor::of(std::move(v)));
+  const auto numbers = [&](const char* name, const std::vector<int64_t>& v) {
+    return scope.graph->add_constant(fmt::format("{}/{}", d.name, name), Tensor::of(v));
   };
   const Dim pieces = ceildiv(extent, chunk);
   if (pieces.is_static() && pieces.value() <= kMostPieces) {
@@ -167,6 +167,7 @@ Value* Importer::element_at(Scope& scope, const Draft& d, const std::vector<Valu
   first.set("axis", int64_t{0});
   const auto join = [&](Scope& at) {
     std::vector<Value*> each;
+    each.reserve(list.size());
     Value* axes = at.graph->add_constant(d.name + "/axes", Tensor::of(std::vector<int64_t>{0}));
     for (Value* v : list) each.push_back(piece(at, d, "Unsqueeze", {v, axes}));
     return step(at, d, "Concat", each, first);

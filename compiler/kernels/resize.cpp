@@ -183,7 +183,7 @@ class Writer {
 
   // The given scale of an axis; 1 where no extent changes, as in resize_geometry().
   std::string scale_text(int64_t named) const {
-    const std::string scale = float_literal(constant(n_, 2)->real(named));
+    std::string scale = float_literal(constant(n_, 2)->real(named));
     const Shape &in = n_.inputs[0]->type.shape, &out = n_.outputs[0]->type.shape;
     std::string same;
     for (size_t a = 0; a < in.size(); ++a) {

@@ -111,7 +111,7 @@ class ExtentCounter {
   }
 
   // `begun`: the initial condition holds; `first`: else the one comparison that it is, where it is one.
-  Trips trips_of(Test t, bool begun, const Test* first) const {
+  Trips trips_of(const Test& t, bool begun, const Test* first) const {
     Dim p = with(t.d, turn_, Dim(0)), q = p - with(t.d, turn_, Dim(1));
     if (!(t.d == p - q * Dim(turn_)) || has(q, turn_)) return {};
     Dim start = p + q;  // what the comparison would be of before the first iteration
@@ -206,7 +206,7 @@ class ExtentCounter {
   // Carried value k: what it was, or a number more in each iteration.
   Meaning carried(const Value* v, size_t k, int depth) {
     const Value* next = body_.outputs[form_.body_output(k)];
-    const Meaning first = meaning(x_.node.inputs[form_.first + k], depth);
+    Meaning first = meaning(x_.node.inputs[form_.first + k], depth);
     if (next == v) return first;
     if (first.numbers.size() != 1) return passed_on(next, v) ? first : kUnknown;
     const SymbolPtr self = mark("carried" + std::to_string(k), {-kInf, kInf});
