@@ -28,6 +28,7 @@ struct Child {
 
 Child start(const std::vector<std::string>& command, bool capture) {
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (const std::string& a : command) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
   wait_if_ending();

@@ -81,7 +81,7 @@ class Tuner {
   // Builds a program that is new. By the clock, known ones are measured again, and the least ever counts.
   Measured measured(const Compiled& c) {
     std::string text;
-    for (const auto& [name, contents] : c.files) text += name + "\n" + contents;
+    for (const auto& [name, contents] : c.files) text.append(name).append("\n").append(contents);
     const std::string program = sha256_hex(text).substr(0, 16);
     const fs::path dir = folder_.path() / program;
     const bool known = costs_.count(program) != 0;
