@@ -135,11 +135,11 @@ SINTER_INLINE void mac(IntTile<OB, T>& acc, const X* x, std::ptrdiff_t pixel_str
                        std::ptrdiff_t k) {
   static_assert(sizeof(X) == 1, "int8 or uint8");
 #if defined(SINTER_DOT_BY_LANE) && defined(SINTER_IN_ORDER)
-  if (k >= 16) {
+  if (k >= 8) {
     detail::dot_groups(acc, x, pixel_stride, w, k);
-    x += k / 16 * 16;
-    w += k / 16 * 16 * OB * kLanes;
-    k %= 16;
+    x += k / 8 * 8;
+    w += k / 8 * 8 * OB * kLanes;
+    k %= 8;
   }
 #elif defined(SINTER_DOT_BY_LANE)
   for (; k >= 16; k -= 16) {
@@ -162,6 +162,22 @@ SINTER_INLINE void mac(IntTile<OB, T>& acc, const X* x, std::ptrdiff_t pixel_str
   if (k == 1) detail::dot_step<1>(acc, x, pixel_stride, w);
   if (k == 2) detail::dot_step<2>(acc, x, pixel_stride, w);
   if (k == 3) detail::dot_step<3>(acc, x, pixel_stride, w);
+}
+
+// `n` bytes from `from` with their top bits flipped: as int8 what was uint8 less 128, and the other way.
+template <class To, class From>
+SINTER_INLINE void copy_flipped(To* to, const From* from, std::int64_t n) {
+  static_assert(sizeof(To) == 1 && sizeof(From) == 1);
+  std::int64_t i = 0;
+  const auto some = [&](auto word) __attribute__((always_inline)) {
+    for (; i + static_cast<std::int64_t>(sizeof(word)) <= n; i += sizeof(word)) {
+      std::memcpy(&word, from + i, sizeof(word));
+      word ^= static_cast<decltype(word)>(0x8080808080808080u);
+      std::memcpy(to + i, &word, sizeof(word));
+    }
+  };
+  some(std::uint64_t{});
+  some(std::uint8_t{});
 }
 
 // The sums of a tile before its products: a vector for each output vector, from biases, plus what is added

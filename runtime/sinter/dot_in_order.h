@@ -1,8 +1,8 @@
 // The register tile of dot.h for cores that execute in order and have dot products (Cortex-A55), same sums:
-// as mac_in_order of mac.h, sixteen k at a time. A vector comes as a 64-bit load, an integer load beside a
-// product and an insertion beside a later one, each right after the last use of what was in its register;
-// single instructions written out in the order in which they are to be issued. x's upper half is not needed
-// before lane 2, so it comes during the first steps of a group.
+// as mac_in_order of mac.h, eight k at a time. There a 128-bit load keeps products waiting; a 64-bit one, an
+// integer load and an insertion each issue beside a product. So a vector of weights comes as those three, and
+// a pixel as one load for eight k, whose two fours are lanes of it; single instructions written out in the
+// order in which they are to be issued, one beside each product.
 //
 // Included by dot.h. Nothing but the named elements of x and w is read.
 #ifndef SINTER_DOT_IN_ORDER_H_
@@ -13,84 +13,107 @@
 
 namespace sinter::SINTER_ISA::detail {
 
-// The halves of sixteen x or weights; x that are unsigned with their sign flipped.
+// Eight x whose sign is to be flipped, in an integer register: products leave the vector unit no time.
 template <class X>
-SINTER_INLINE int8x16_t low_bytes(const X* p) {
-  const int8x16_t v = load_low<int8x16_t>(p);
-  if constexpr (kFlip<X> != 0) return veorq_s8(v, vdupq_n_s8(-128));
+SINTER_INLINE std::uint64_t flipped_half(const X* p) {
+  return load_half(p) ^ kFlip<X> * 0x100000001u;
+}
+SINTER_INLINE int8x16_t low_half(std::uint64_t h) {
+  int8x16_t v;
+  __asm__ volatile("fmov %d0, %1" : "=w"(v) : "r"(h));
   return v;
 }
-template <class X>
-SINTER_INLINE std::uint64_t high_bytes(const X* p) {
-  return load_half(p + 8) ^ kFlip<X> * 0x100000001u;
-}
 
-// What a group's operands are in: the next kAhead vectors of weights, of which step s takes number s %
-// kAhead, and a vector of each pixel. Upper halves lie in wh and xh until they are inserted.
+// A group's operands: the next kAhead vectors of weights, of which step s takes number s % kAhead, and eight
+// k of each pixel. Upper halves of weights lie in wh until they are inserted, and flipped x in xh. Between
+// groups the last vector has only its upper half.
 template <int OB, int T>
 struct DotOperands {
-  static constexpr int kAhead = OB < 2 ? 2 : OB;
+  static constexpr int kAhead = OB == 2 || OB == 4 ? 4 : OB == 3 ? 3 : 2;
   int8x16_t w[kAhead], x[T];
   std::uint64_t wh[kAhead], xh[T];
 };
 
-// Sixteen values of k. But for the last group: loads what the next one begins with, from x + 16 and behind w.
+// Eight values of k. But for the last group: loads what the next one begins with, from x + 8 and behind w.
+//
+// Step s multiplies vector s of the weights by all pixels. Behind it the vector's register is free: beside
+// the first product of the next step the lower half of another one comes, whose upper half has come before;
+// it is inserted at the end of that step.
 template <bool Last, int OB, int T, class X>
 SINTER_INLINE void dot_group(IntTile<OB, T>& acc, DotOperands<OB, T>& in, const X* x,
                              std::ptrdiff_t pixel_stride, const std::int8_t* w) {
-  constexpr int kAhead = DotOperands<OB, T>::kAhead, kBehind = T < 4 ? T : 3;
-  // Upper halves: of weights, loaded beside a step's first product and inserted beside the last one of the
-  // next; of pixels, loaded beside their product in step 0 and inserted kBehind products later.
+  constexpr int kAhead = DotOperands<OB, T>::kAhead, kSteps = 2 * OB;
+  constexpr bool kFlips = kFlip<X> != 0;
+  const auto load_x = [&](auto pixel) __attribute__((always_inline)) {
+    constexpr int kPixel = pixel.value;
+    if constexpr (kFlips)
+      in.x[kPixel] = low_half(in.xh[kPixel]);
+    else
+      in.x[kPixel] = load_low<int8x16_t>(x + 8 + kPixel * pixel_stride);
+  };
   each(
       [&](auto step) __attribute__((always_inline)) {
         constexpr int kStep = step.value, kLane = kStep / OB, kOut = kStep % OB, kOwn = kStep % kAhead;
-        constexpr int kBefore = (kStep + kAhead - 1) % kAhead;
-        constexpr bool kLoads = !Last || kStep + kAhead < 4 * OB;
-        constexpr bool kLoadedBefore = !Last || kStep - 1 + kAhead < 4 * OB;
+        constexpr int kNext = kStep + kAhead - 1, kThen = kNext + 1;  // vectors that come in this step
+        constexpr bool kLoads = !Last || kNext < kSteps, kLoadsThen = !Last || kThen < kSteps;
         each(
             [&](auto pixel) __attribute__((always_inline)) {
-              constexpr int kPixel = pixel.value;
+              constexpr int kPixel = pixel.value, kThird = T > 2 ? 2 : T - 1;
               __asm__ volatile("sdot %0.4s, %1.16b, %2.4b[%3]"
                                : "+w"(acc.a[kPixel][kOut])
                                : "w"(in.w[kOwn]), "w"(in.x[kPixel]), "i"(kLane));
-              if constexpr (kPixel == 0 && kLoads) in.wh[kOwn] = high_bytes(w + (kStep + kAhead) * 16);
-              if constexpr (kPixel == T - 1 && kLoadedBefore) put_high(in.w[kBefore], in.wh[kBefore]);
-              if constexpr (kStep == 0) {
-                in.xh[kPixel] = high_bytes(x + kPixel * pixel_stride);
-                if constexpr (kPixel >= kBehind) put_high(in.x[kPixel - kBehind], in.xh[kPixel - kBehind]);
+              if constexpr (kPixel == 0 && kLoads) in.w[kNext % kAhead] = load_low<int8x16_t>(w + kNext * 16);
+              if constexpr (kPixel == kThird && kLoadsThen)
+                in.wh[kThen % kAhead] = load_half(w + kThen * 16 + 8);
+              // The pixels whose next values come through integer registers share the steps before the last.
+              if constexpr (kFlips && !Last && kStep < kSteps - 1)
+                each(
+                    [&](auto other) __attribute__((always_inline)) {
+                      constexpr int kTurn = other.value / (kSteps - 1),
+                                    kAt = 2 * kTurn + 1 < T ? 2 * kTurn + 1 : T - 1;
+                      if constexpr (other.value % (kSteps - 1) == kStep && kAt == kPixel)
+                        in.xh[other.value] = flipped_half(x + 8 + other.value * pixel_stride);
+                    },
+                    std::make_integer_sequence<int, T>());
+              if constexpr (!Last && kStep == kSteps - 1) {
+                // Each pixel's values are used up now.
+                if constexpr (kPixel > 0) load_x(std::integral_constant<int, kPixel - 1>());
+                if constexpr (kPixel == T - 1) load_x(pixel);
               }
-              if constexpr (kStep == 1 && kPixel < kBehind)
-                put_high(in.x[T - kBehind + kPixel], in.xh[T - kBehind + kPixel]);
-              if constexpr (!Last && kStep == 4 * OB - 1)
-                in.x[kPixel] = low_bytes(x + 16 + kPixel * pixel_stride);
+              if constexpr (kPixel == T - 1 && kLoads) put_high(in.w[kNext % kAhead], in.wh[kNext % kAhead]);
             },
             std::make_integer_sequence<int, T>());
-        if constexpr (kLoads) in.w[kOwn] = low_bytes(w + (kStep + kAhead) * 16);
       },
-      std::make_integer_sequence<int, 4 * OB>());
+      std::make_integer_sequence<int, kSteps>());
 }
 
-// k / 16 groups, k at least 16.
+// k / 8 groups, k at least 8.
 template <int OB, int T, class X>
 SINTER_INLINE void dot_groups(IntTile<OB, T>& acc, const X* x, std::ptrdiff_t pixel_stride,
                               const std::int8_t* w, std::ptrdiff_t k) {
+  constexpr int kAhead = DotOperands<OB, T>::kAhead;
   DotOperands<OB, T> in;
   each(
       [&](auto s) __attribute__((always_inline)) {
-        in.w[s.value] = low_bytes(w + s.value * 16);
-        in.wh[s.value] = high_bytes(w + s.value * 16);  // the last one is inserted once more in step 0
+        in.wh[s.value] = load_half(w + s.value * 16 + 8);
+        if constexpr (s.value < kAhead - 1) in.w[s.value] = load_low<int8x16_t>(w + s.value * 16);
       },
-      std::make_integer_sequence<int, DotOperands<OB, T>::kAhead>());
+      std::make_integer_sequence<int, kAhead>());
   each(
-      [&](auto t) __attribute__((always_inline)) { in.x[t.value] = low_bytes(x + t.value * pixel_stride); },
+      [&](auto t) __attribute__((always_inline)) {
+        if constexpr (kFlip<X> != 0)
+          in.x[t.value] = low_half(flipped_half(x + t.value * pixel_stride));
+        else
+          in.x[t.value] = load_low<int8x16_t>(x + t.value * pixel_stride);
+      },
       std::make_integer_sequence<int, T>());
   each(
       [&](auto s) __attribute__((always_inline)) { put_high(in.w[s.value], in.wh[s.value]); },
-      std::make_integer_sequence<int, DotOperands<OB, T>::kAhead>());
-  for (; k >= 32; k -= 16) {
+      std::make_integer_sequence<int, kAhead - 1>());
+  for (; k >= 16; k -= 8) {
     dot_group<false>(acc, in, x, pixel_stride, w);
-    x += 16;
-    w += 16 * OB * kLanes;
+    x += 8;
+    w += 8 * OB * kLanes;
   }
   dot_group<true>(acc, in, x, pixel_stride, w);
 }
