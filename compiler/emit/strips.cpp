@@ -90,7 +90,7 @@ class Strips {
         if (q.kind == Parameter::Kind::kOutput)
           p_.line("sinter::keep_rows({0}, in_{1} - base_{1}, done_{1} - in_{1}, {2});",
                   calls_.argument(q, layer, none), k + 1,
-                  row_bytes(*q.value) / static_cast<int64_t>(sizeof(float)));
+                  row_bytes(*q.value) / static_cast<int64_t>(size_of(q.value->type.dtype)));
       }
     calls_.set_rows(texts_[k]);
     calls_.call(layer);

@@ -67,11 +67,7 @@ class Writer {
     y_ = w_.output(0);
     const Dim batch = w_.node.inputs[0]->type.shape[0];
     Rows rows{w_, window_, batch, Dim(in_), w_.pixel_stride()};
-    if (const auto strip = w_.strip()) {
-      rows.turns = {strip->first, strip->end};
-      rows.x_base = strip->x_base;
-      rows.y_base = strip->y_base;
-    }
+    rows.take_strip();
     const bool in_parts = rows.turns.end.empty() && !rows.outermost().is(1);
     if (in_parts) rows.turns = w_.open_parts(w_.dim(rows.outermost()));
     clear_columns();

@@ -95,14 +95,8 @@ class Writer {
 
   // Whether parts were opened.
   bool open_rows() {
-    const std::optional<LayerWriter::Strip> strip = w_.strip();
-    const bool parted = !strip && !rows_.outermost().is(1);
+    const bool parted = !rows_.take_strip() && !rows_.outermost().is(1);
     if (parted) rows_.turns = w_.open_parts(w_.dim(rows_.outermost()));
-    if (strip) {
-      rows_.turns = {strip->first, strip->end};
-      rows_.x_base = strip->x_base;
-      rows_.y_base = strip->y_base;
-    }
     if (at_once_ < channels_)
       w_.out.line("for (std::int64_t share = 0; share < {}; share += {}) {{  // of the channels", channels_,
                   at_once_);

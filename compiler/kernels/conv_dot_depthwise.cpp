@@ -27,7 +27,7 @@ class DepthwiseWriter {
         sums_(w, epilogue_, most_of(w.node, 0)),
         channels_(n_.inputs[1]->data->dim(0)),
         block_(4 * w.target.lanes),
-        rows_{w, window_, n_.inputs[0]->type.shape[0], Dim(channels_), Dim(channels_)} {}
+        rows_{w, window_, n_.inputs[0]->type.shape[0], w.pixel_stride(*n_.inputs[0]), w.pixel_stride()} {}
 
   void emit() {
     const int64_t taps = n_.inputs[1]->data->size() / channels_;
@@ -37,8 +37,8 @@ class DepthwiseWriter {
                            channels_, epilogue_.summary()));
     pack();
     y_ = w_.output(0);
-    const LayerWriter::Turns turns = w_.open_parts(w_.dim(rows_.outermost()));
-    if (turns.first != "0") rows_.turns = turns;
+    const bool parted = !rows_.take_strip() && !rows_.outermost().is(1);
+    if (parted) rows_.turns = w_.open_parts(w_.dim(rows_.outermost()));
     Rows(rows_).open();
     declare_rows();
     pixels(false);
@@ -57,7 +57,7 @@ class DepthwiseWriter {
       if (end != width) w_.out.line("for (; ox < {}; ++ox) {}", width, call);
     }
     Rows(rows_).close();
-    w_.close_parts();
+    if (parted) w_.close_parts();
   }
 
  private:
@@ -91,7 +91,7 @@ class DepthwiseWriter {
         int64_t sum = 0;
         for (int64_t t = 0; c < channels_ && t < taps; ++t) sum += weight[c * taps + t];
         bias[static_cast<size_t>(b * block_ + e)] =
-            static_cast<int32_t>(sums_.shift() - offset_of(n_, w_.target) * sum +
+            static_cast<int32_t>(sums_.shift() - offset_of(n_, micro_kernel(w_.target, DType::kI8, 4)) * sum +
                                  (given && c < channels_ ? given->as<int32_t>()[c] : 0));
       }
     weights_ = w_.weights("w", "std::int8_t", packed.data(), packed.size(),
@@ -115,13 +115,15 @@ class DepthwiseWriter {
       }
       std::string at = rows_.batch.is(1) ? "" : "n";
       if (two) {
-        const std::string row = single ? fmt::format("o0 * {}", window_.strides[0])
-                                       : fmt::format("i0 + {}", k * window_.dilations[0]);
+        const std::string base = rows_.x_base.empty() ? "" : " - " + rows_.x_base,
+                          row = single ? fmt::format("o0 * {}{}", window_.strides[0], base)
+                                       : fmt::format("i0 + {}{}", k * window_.dilations[0], base);
         at = at.empty() ? "(" + row + ")" : fmt::format("({} * {} + {})", at, w_.dim(window_.in[0]), row);
       }
-      const std::string offset =
-          at.empty() ? "" : fmt::format(" + {} * {} * {}", at, w_.dim(window_.in.back()), channels_);
-      const std::string inside = fmt::format("row_in({}{}, {})", x_, offset, channels_);
+      const std::string offset = at.empty() ? ""
+                                            : fmt::format(" + {} * {} * {}", at, w_.dim(window_.in.back()),
+                                                          w_.dim(rows_.in_channels));
+      const std::string inside = fmt::format("row_in({}{}, {})", x_, offset, w_.dim(rows_.in_channels));
       if (single || !two)
         w_.out.line("rows[{}] = {};", k, inside);
       else
@@ -157,12 +159,14 @@ class DepthwiseWriter {
                   rows_.stride(), rows_.dilation(), groups(), weights);
     }
     w_.out.line("in_order(sum);");
-    store_tile(
-        w_, sums_, "c",
-        [&](const std::string& t, const std::string& c) { return rows_.index("ox + " + t, c); },
-        [&](const std::string& t) {
-          return fmt::format("{} + {} + c", y_, rows_.output_offset("ox + " + t));
-        });
+    finish_tile(
+        w_, sums_,
+        {.channel = "c",
+         .index = [&](const std::string& t, const std::string& c) { return rows_.index("ox + " + t, c); },
+         .to =
+             [&](const std::string& t) {
+               return fmt::format("{} + {} + c", y_, rows_.output_offset("ox + " + t));
+             }});
     w_.out.put("};");
     const int64_t full = channels_ / block_ * block_, rest = channels_ - full, lanes = w_.target.lanes;
     if (full > 0)
@@ -192,7 +196,10 @@ void emit(LayerWriter& w) { DepthwiseWriter(w).emit(); }
 const std::vector<Kernel>& kernels_conv_dot_depthwise() {
   static const std::vector<Kernel> table = {
       {"conv_dot_depthwise",
-       "depthwise convolution of bytes with int32 sums, by dot products down the columns", accepts, emit}};
+       "depthwise convolution of bytes with int32 sums, by dot products down the columns",
+       accepts,
+       emit,
+       {.writes_apart = true, .rows = true, .reads_apart = true}}};
   return table;
 }
 

@@ -1,40 +1,20 @@
 // Quantised convolutions and matrix products: int16 operands, int32 sums (Conv and MatMul with the attribute
 // `integer`), constant weights, by the register tiles of mac_int.h.
 //
-// The loops are those of conv.cpp: channels-last rows, taps outside the input never touched. A run of taps is
-// one product where it holds whole pairs (an even number of channels, no groups, no dilation), else each tap
-// is. Sums go to a small array and through the epilogue, which scales, rounds and saturates them.
+// The loops are those of conv.cpp (row_source.h). A run of taps is one product where it holds whole pairs (an
+// even number of channels, no groups, no dilation), else each tap is.
+#include <limits>
+
+#include "kernels/finish_tile.h"
 #include "kernels/integer.h"
-#include "kernels/rows.h"
-#include "kernels/tiles.h"
+#include "kernels/micro_kernels.h"
+#include "kernels/row_source.h"
 #include "ops/op.h"
 
 namespace sinter {
 namespace {
 
-// Weights [groups][columns][taps][depth] by `at(group, column, tap, i)`, cut into panels, packed in pairs.
-template <class At>
-std::vector<int16_t> pack_pairs(const Target& t, const Panels& p, int64_t groups, int64_t columns,
-                                int64_t taps, int64_t depth, At at) {
-  std::vector<int16_t> out;
-  const bool lanes_inside = std::string_view(t.isa) == "neon";
-  for (int64_t g = 0; g < groups; ++g)
-    for (int64_t i = 0; i < p.full + (p.rest ? 1 : 0); ++i)
-      for (int64_t tap = 0; tap < taps; ++tap)
-        for (int64_t k = 0; k < depth; k += 2)
-          for (int64_t o = 0; o < (i < p.full ? p.vectors : p.rest); ++o)
-            for (int64_t e = 0; e < 2 * t.lanes; ++e) {
-              const int64_t lane = lanes_inside ? e % t.lanes : e / 2,
-                            half = lanes_inside ? e / t.lanes : e % 2;
-              const int64_t c = (i * p.vectors + o) * t.lanes + lane;
-              out.push_back(c < columns && k + half < depth ? at(g, c, tap, k + half) : int16_t{0});
-            }
-  return out;
-}
-
-std::string int16_weights(LayerWriter& w, const std::vector<int16_t>& data, const std::string& comment) {
-  return w.weights("w", "std::int16_t", data.data(), data.size() * sizeof(int16_t), comment);
-}
+constexpr double kAnySum = std::numeric_limits<double>::infinity();
 
 // Biases [groups][padded].
 std::string int32_bias(LayerWriter& w, int64_t groups, int64_t columns, int64_t padded) {
@@ -47,133 +27,133 @@ std::string int32_bias(LayerWriter& w, int64_t groups, int64_t columns, int64_t 
                    fmt::format("[{}]", columns));
 }
 
-// The lines that finish and store `lanes` sums of the vector `sum` at `index`, the last entry of which is the
-// channel of lane 0; `to`: the address of lane 0.
-void store_sums(LayerWriter& w, const Epilogue& e, const std::string& sum, std::vector<std::string> index,
-                const std::string& to, const std::string& lanes) {
-  if (e.has_lanes()) {
-    const std::string value = e.vector(sum, index, lanes, w.out);
-    w.out.line("store_lanes({}, {}, {});", to, value, lanes);
-    return;
-  }
-  w.out.line("std::int32_t sums[kLanes];");
-  w.out.line("store(sums, {});", sum);
-  w.out.line("for (int l = 0; l < {}; ++l) {{", lanes);
-  index.back() = fmt::format("({} + l)", index.back());
-  const std::string value = e.scalar("sums[l]", index, w.out);
-  w.out.line("*({} + l) = {};", to, store_text(e.dtype(), value));
-  w.out.line("}}");
-}
-
-std::string panels_comment(const Panels& p, const Target& t) {
-  return fmt::format("pairs in panels of {}", p.vectors * t.lanes);
-}
-
-// --- convolution
+// --- convolution, and matrix product with a constant second factor: a pointwise convolution of rows
 
 bool accepts_conv(const Node& n, const Context&) { return is_integer_conv(n, DType::kI16); }
 
-// Opens a loop nest over the rows, calls `pixels(name of the lambda)` for all pixels of each.
-void for_each_pixel(LayerWriter& w, const Rows& rows, int tile, const std::function<void(bool)>& define) {
-  const std::string begin = w.dim(rows.interior_begin()), end = w.dim(rows.interior_end()),
-                    width = w.dim(rows.out_width());
-  const Dim interior = rows.interior_end() - rows.interior_begin();
-  define(false);
-  if (begin == "0" && end == width) {
-    emit_tiles(w, "0", end, interior, tile, "ox", "tile(Int<{T}>(), {x});");
-    return;
+bool accepts_matmul(const Node& n, const Context&) {
+  return is_integer_product(n, "MatMul", DType::kI16) && n.inputs[0]->type.shape.size() >= 2 &&
+         n.inputs[1]->data->rank() == 2;
+}
+
+class Writer {
+ public:
+  explicit Writer(LayerWriter& w)
+      : w_(w),
+        n_(w.node),
+        micro_(micro_kernel(w.target, DType::kI16)),
+        matrix_(is_matrix_product(w.node)),
+        s_(product_shape(w.node)),
+        depth_(round_up(s_.group_in, micro_.k)),
+        x_(w.input(0)),
+        epilogue_(w, w.node.outputs[0]->type.shape),
+        sums_(w, epilogue_, kAnySum),
+        source_(w, epilogue_, matrix_ ? matrix_rows(w) : picture_rows(w)),
+        rows_(source_.rows()) {}
+
+  void emit() {
+    w_.include(micro_.header);
+    w_.flops(product(n_.outputs[0]->type.shape) * Dim(2 * s_.taps * s_.group_in));
+    w_.summary(fmt::format("integer {}, {} taps, {} -> {} channels in {} groups{}", n_.op->name, s_.taps,
+                           s_.in_channels(), s_.out_channels(), s_.groups, epilogue_.summary()));
+    if (!grouped()) source_.pad(DType::kI16, s_.in_channels(), kShortRow, "0");
+    const Dim& interior = source_.interior();
+    panels_ = panels_of(w_.target, s_.group_out, interior.is_static() ? interior.value() : 64);
+    padded_ = (panels_.full * panels_.vectors + panels_.rest) * w_.target.lanes;
+    pack();
+    const std::string y = w_.output(0);
+    source_.open(panels_, micro_.tile(w_.target, panels_.vectors), grouped());
+    if (grouped()) w_.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", s_.groups);
+    open_panel(w_, "const std::int16_t* wp");
+    source_.each_tile(
+        x_, false, [] {},
+        [&](bool edge) {
+          tile(edge);
+          finish_tile(w_, sums_, texts(y));
+        });
+    w_.out.put("};");
+    const int64_t k = s_.taps * depth_;
+    emit_panels(w_, panels_, k, grouped() ? fmt::format("{} + g * {}", weights_, padded_ * k) : weights_, "0",
+                source_.panel_turns());
+    if (grouped()) w_.out.line("}}");
+    source_.close();
   }
-  define(true);
-  const std::string call =
-      fmt::format("edge(Int<1>(), ox, {}, {});", rows.first_tap("ox"), rows.last_tap("ox"));
-  w.out.line("std::int64_t ox = 0;");
-  if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, call);
-  emit_tiles(w, "ox", end, interior, tile, "ox", "tile(Int<{T}>(), {x});");
-  if (end != width) w.out.line("for (; ox < {}; ++ox) {}", width, call);
-}
 
-void open_lambda(LayerWriter& w, bool edge) {
-  w.out.line(
-      "[[maybe_unused]] const auto {} = [&](auto pixels, std::int64_t ox{}) __attribute__((always_inline)) "
-      "{{",
-      edge ? "edge" : "tile", edge ? ", std::int64_t first, std::int64_t end" : "");
-  w.out.line("constexpr int kPixels = pixels.value;");
-}
+ private:
+  static constexpr int64_t kShortRow = 64;
+  bool grouped() const { return s_.groups > 1; }
+  // Whether the taps of a kernel row are one run, in whole pairs.
+  bool whole_run() const {
+    return !grouped() && rows_.dilation() == 1 && depth_ == s_.group_in &&
+           (rows_.kernel() == 1 || rows_.in_channels.is(s_.in_channels()));
+  }
 
-void emit_conv(LayerWriter& w) {
-  const Node& n = w.node;
-  const ConvShape s = conv_shape(n);
-  const Window window = window_of(n);
-  const int lanes = w.target.lanes;
-  const int64_t in_channels = s.in_channels(), out_channels = s.out_channels();
-  w.include("sinter/mac_int.h");
-  w.flops(product(n.outputs[0]->type.shape) * Dim(2 * s.taps * s.group_in));
-  const std::string x = w.input(0);
-  const Epilogue epilogue(w, n.outputs[0]->type.shape);
-  w.summary(fmt::format("integer Conv, {} taps, {} -> {} channels in {} groups{}", s.taps, in_channels,
-                        out_channels, s.groups, epilogue.summary()));
-  const Rows rows{w, window, n.inputs[0]->type.shape[0], Dim(in_channels), Dim(out_channels)};
-  const Dim interior = rows.interior_end() - rows.interior_begin();
-  const Panels panels = panels_of(w.target, s.group_out, interior.is_static() ? interior.value() : 64);
-  const Tensor& weight = *n.inputs[1]->data;
-  const int64_t padded = (panels.full * panels.vectors + panels.rest) * lanes,
-                depth = (s.group_in + 1) / 2 * 2;
-  const std::string weights = int16_weights(
-      w,
-      pack_pairs(w.target, panels, s.groups, s.group_out, s.taps, s.group_in,
-                 [&](int64_t g, int64_t c, int64_t tap, int64_t i) {
-                   return weight.as<int16_t>()[((g * s.group_out + c) * s.group_in + i) * s.taps + tap];
-                 }),
-      fmt::format("[{} channels][{} taps][{}], {}", out_channels, s.taps, s.group_in,
-                  panels_comment(panels, w.target)));
-  const std::string bias = int32_bias(w, s.groups, s.group_out, padded);
-  const std::string y = w.output(0);
-  const bool grouped = s.groups > 1, whole_run = !grouped && rows.dilation() == 1 && depth == s.group_in;
-  if (grouped) w.out.line("for (std::int64_t g = 0; g < {}; ++g) {{", s.groups);
-  open_panel(w, "const std::int16_t* wp");
-  Rows(rows).open();
-  for_each_pixel(w, rows, w.target.tile(panels.vectors), [&](bool edge) {
-    open_lambda(w, edge);
-    const std::string first = edge ? "first" : "0", end = edge ? "end" : std::to_string(rows.kernel());
-    w.out.line("IntTile<kVectors, kPixels> sum;");
-    w.out.line("tile_bias(sum, {});", bias.empty() ? "static_cast<const std::int32_t*>(nullptr)"
-                                      : grouped    ? fmt::format("{} + g * {} + c", bias, padded)
-                                                   : bias + " + c");
-    rows.open_taps(w.out);
-    const std::string step = std::to_string(rows.stride() * in_channels), position = rows.position("ox");
-    if (whole_run) {
-      const std::string ix = edge ? position + " + first" : position;
-      const std::string run =
-          edge ? fmt::format("(end - first) * {}", depth) : std::to_string(rows.kernel() * depth);
-      w.out.line("mac(sum, {} + {}, {}, wp + {} * ({} * kVectors * kLanes), {});", x, rows.input_offset(ix),
-                 step, rows.tap(first), depth, run);
+  void pack() {
+    const int16_t* v = n_.inputs[1]->data->as<int16_t>();
+    weights_ =
+        pack_runs<int16_t>(w_, micro_, panels_, s_.groups, s_.group_out, s_.taps, s_.group_in,
+                           fmt::format("[{} channels][{} taps][{}]", s_.out_channels(), s_.taps, s_.group_in),
+                           [&](int64_t g, int64_t c, int64_t tap, int64_t i) {
+                             return matrix_ ? v[i * s_.group_out + c]
+                                            : v[((g * s_.group_out + c) * s_.group_in + i) * s_.taps + tap];
+                           });
+    bias_ = int32_bias(w_, s_.groups, s_.group_out, padded_);
+  }
+
+  void tile(bool edge) {
+    const std::string first = edge ? "first" : "0", end = edge ? "end" : std::to_string(rows_.kernel()),
+                      step = w_.dim(Dim(rows_.stride()) * rows_.in_channels), position = rows_.position("ox");
+    w_.out.line("IntTile<kVectors, kPixels> sum;");
+    w_.out.line("tile_bias(sum, {});", bias_.empty() ? "static_cast<const std::int32_t*>(nullptr)"
+                                       : grouped()   ? fmt::format("{} + g * {} + c", bias_, padded_)
+                                                     : bias_ + " + c");
+    rows_.open_taps(w_.out);
+    if (whole_run()) {
+      w_.out.line("{}(sum, {}, {}, wp + {} * ({} * kVectors * kLanes), {});", micro_.word,
+                  source_.run_at(x_, edge ? position + " + first" : position), step, rows_.tap(first), depth_,
+                  edge ? fmt::format("(end - first) * {}", depth_) : std::to_string(rows_.kernel() * depth_));
     } else {
-      w.out.line("for (std::int64_t kw = {}; kw < {}; ++kw) {{", first, end);
-      const std::string ix = fmt::format("{} + kw * {}", position, rows.dilation());
-      w.out.line("mac(sum, {} + {}{}, {}, wp + {} * ({} * kVectors * kLanes), {});", x, rows.input_offset(ix),
-                 grouped ? fmt::format(" + g * {}", s.group_in) : "", step, rows.tap("kw"), depth,
-                 s.group_in);
-      w.out.line("}}");
+      const std::string from =
+          source_.is_padded()
+              ? fmt::format("{} + kw * {}", source_.run_at(x_, position), s_.group_in)
+              : fmt::format("{} + {}{}", x_,
+                            rows_.input_offset(fmt::format("{} + kw * {}", position, rows_.dilation())),
+                            grouped() ? fmt::format(" + g * {}", s_.group_in) : "");
+      w_.out.line("for (std::int64_t kw = {}; kw < {}; ++kw)", first, end);
+      w_.out.line("{}(sum, {}, {}, wp + {} * ({} * kVectors * kLanes), {});", micro_.word, from, step,
+                  rows_.tap("kw"), depth_, s_.group_in);
     }
-    rows.close_taps(w.out);
-    w.out.line("SINTER_UNROLL");
-    w.out.line("for (int t = 0; t < kPixels; ++t) {{");
-    w.out.line("SINTER_UNROLL");
-    w.out.line("for (int o = 0; o < kVectors; ++o) {{");
-    w.out.line("const int lanes = o == kVectors - 1 ? last.value : kLanes;");
-    const std::string channel = (grouped ? fmt::format("g * {} + ", s.group_out) : "") + "c + o * kLanes";
-    store_sums(w, epilogue, "sum.a[t][o]", rows.index("ox + t", channel),
-               fmt::format("{} + {} + {}", y, rows.output_offset("ox + t"), channel), "lanes");
-    w.out.line("}}");
-    w.out.line("}}");
-    w.out.put("};");
-  });
-  Rows(rows).close();
-  w.out.put("};");
-  emit_panels(w, panels, s.taps * depth,
-              grouped ? fmt::format("{} + g * {}", weights, padded * s.taps * depth) : weights);
-  if (grouped) w.out.line("}}");
-}
+    rows_.close_taps(w_.out);
+  }
+
+  TileTexts texts(const std::string& y) const {
+    const std::string channel = (grouped() ? fmt::format("g * {} + ", s_.group_out) : "") + "c";
+    return {
+        .channel = channel,
+        .index = [&](const std::string& t, const std::string& c) { return source_.index("ox + " + t, c); },
+        .to =
+            [this, y, channel](const std::string& t) {
+              return fmt::format("{} + {} + {}", y, rows_.output_offset("ox + " + t), channel);
+            }};
+  }
+
+  LayerWriter& w_;
+  const Node& n_;
+  const MicroKernel& micro_;
+  const bool matrix_;
+  const ConvShape s_;
+  const int64_t depth_;
+  const std::string x_;
+  const Epilogue epilogue_;
+  const Sums sums_;
+  RowSource source_;
+  const Rows& rows_;
+  Panels panels_;
+  int64_t padded_ = 0;
+  std::string weights_, bias_;
+};
+
+void emit(LayerWriter& w) { Writer(w).emit(); }
 
 // --- depthwise: every channel has its own kernel, vectors run over channels
 
@@ -186,7 +166,7 @@ void emit_depthwise(LayerWriter& w) {
   const ConvShape s = conv_shape(n);
   const int lanes = w.target.lanes;
   const int64_t channels = s.groups, padded = (channels + lanes - 1) / lanes * lanes;
-  w.include("sinter/mac_int.h");
+  w.include("sinter/dot.h");
   w.flops(product(n.outputs[0]->type.shape) * Dim(2 * s.taps));
   const std::string x = w.input(0);
   const Epilogue epilogue(w, n.outputs[0]->type.shape);
@@ -200,109 +180,60 @@ void emit_depthwise(LayerWriter& w) {
                                         fmt::format("[{} taps][{}]", s.taps, padded));
   const std::string bias = int32_bias(w, 1, channels, padded);
   const std::string y = w.output(0);
-  const Rows rows{w, window_of(n), n.inputs[0]->type.shape[0], Dim(channels), Dim(channels)};
-  Rows(rows).open();
-  w.out.line("const auto channels = [&](std::int64_t c, auto last) __attribute__((always_inline)) {{");
-  w.out.line("constexpr int lanes = last.value;");
-  w.out.line("const i32v b = {};", bias.empty() ? "splat_int<i32v>(0)" : fmt::format("load({} + c)", bias));
-  for_each_pixel(w, rows, w.target.registers == 32 ? 8 : 4, [&](bool edge) {
-    open_lambda(w, edge);
-    w.out.line("i32v sum[kPixels];");
-    w.out.line("SINTER_UNROLL");
-    w.out.line("for (int t = 0; t < kPixels; ++t) sum[t] = b;");
-    rows.open_taps(w.out);
-    w.out.line("for (std::int64_t kw = {}; kw < {}; ++kw) {{", edge ? "first" : "0",
-               edge ? "end" : std::to_string(rows.kernel()));
-    w.out.line("const i32v k = load({} + {} * {} + c);", weights, rows.tap("kw"), padded);
-    w.out.line("const std::int16_t* const from = {} + {} + c;", x,
-               rows.input_offset(fmt::format("{} + kw * {}", rows.position("ox"), rows.dilation())));
-    w.out.line("SINTER_UNROLL");
-    w.out.line(
-        "for (int t = 0; t < kPixels; ++t) sum[t] = mac_lanes(sum[t], load_wide(from + t * {}, lanes), k);",
-        rows.stride() * channels);
-    w.out.line("}}");
-    rows.close_taps(w.out);
-    w.out.line("SINTER_UNROLL");
-    w.out.line("for (int t = 0; t < kPixels; ++t) {{");
-    store_sums(w, epilogue, "sum[t]", rows.index("ox + t", "c"),
-               fmt::format("{} + {} + c", y, rows.output_offset("ox + t")), "lanes");
-    w.out.line("}}");
-    w.out.put("};");
-  });
-  w.out.put("};");
-  const int64_t full = channels / lanes;
-  if (full > 0)
-    w.out.line("for (std::int64_t c = 0; c < {}; c += kLanes) channels(c, Int<kLanes>());", full * lanes);
-  if (channels % lanes) w.out.line("channels({}, Int<{}>());", full * lanes, channels % lanes);
-  Rows(rows).close();
-}
-
-// --- matrix product with a constant second factor: all rows are one long column of rows
-
-bool accepts_matmul(const Node& n, const Context&) {
-  return is_integer_product(n, "MatMul", DType::kI16) && n.inputs[0]->type.shape.size() >= 2 &&
-         n.inputs[1]->data->rank() == 2;
-}
-
-void emit_matmul(LayerWriter& w) {
-  const Node& n = w.node;
-  const Shape& out = n.outputs[0]->type.shape;
-  const Tensor& weight = *n.inputs[1]->data;
-  const int64_t k = weight.dim(0), columns = weight.dim(1), depth = (k + 1) / 2 * 2;
-  w.include("sinter/mac_int.h");
-  w.flops(product(out) * Dim(2 * k));
-  const std::string x = w.input(0);
-  const Epilogue epilogue(w, out);
-  MatrixRows matrix_rows(w, epilogue);
-  const Dim rows = matrix_rows.count();
-  w.summary(
-      fmt::format("integer MatMul [{}, {}] x [{}, {}]{}", rows.text(), k, k, columns, epilogue.summary()));
-  const Panels panels = panels_of(w.target, columns, rows.is_static() ? rows.value() : 32);
-  const std::string weights = int16_weights(
-      w,
-      pack_pairs(
-          w.target, panels, 1, columns, 1, k,
-          [&](int64_t, int64_t c, int64_t, int64_t i) { return weight.as<int16_t>()[i * columns + c]; }),
-      fmt::format("[{}][{}], {}", k, columns, panels_comment(panels, w.target)));
-  const std::string y = w.output(0);
-  matrix_rows.open();
-  const std::string base = matrix_rows.earlier();
-  w.out.line("// `vectors` vectors of columns from c, the last one with `last` columns; wp: their weights");
-  w.out.line(
-      "const auto panel = [&](auto vectors, auto last, std::int64_t c, const std::int16_t* wp) "
-      "__attribute__((always_inline)) {{");
-  w.out.line("constexpr int kVectors = vectors.value;");
-  w.out.line("const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {{");
-  w.out.line("constexpr int kRows = pixels.value;");
-  w.out.line("IntTile<kVectors, kRows> sum;");
-  w.out.line("tile_bias(sum, static_cast<const std::int32_t*>(nullptr));");
-  w.out.line("mac(sum, {} + ({}i) * {}, {}, wp, {});", x, base, k, k, k);
-  w.out.line("SINTER_UNROLL");
-  w.out.line("for (int t = 0; t < kRows; ++t) {{");
-  w.out.line("SINTER_UNROLL");
-  w.out.line("for (int o = 0; o < kVectors; ++o) {{");
-  w.out.line("const int lanes = o == kVectors - 1 ? last.value : kLanes;");
-  store_sums(w, epilogue, "sum.a[t][o]", matrix_rows.index("(i + t)", "c + o * kLanes"),
-             fmt::format("{} + ({}i + t) * {} + c + o * kLanes", y, base, columns), "lanes");
-  w.out.line("}}");
-  w.out.line("}}");
-  w.out.put("};");
-  emit_tiles(w, "0", w.dim(rows), rows, w.target.tile(panels.vectors), "i", "tile(Int<{T}>(), {x});");
-  w.out.put("};");
-  emit_panels(w, panels, depth, weights);
-  matrix_rows.close();
+  RowSource source(w, epilogue, picture_rows(w));
+  const Rows& rows = source.rows();
+  const Panels one = cut_panels(channels, 1, lanes);
+  const Sums sums(w, epilogue, kAnySum);
+  source.open(one, w.target.registers == 32 ? 8 : 4, true);
+  source.each_tile(
+      x, false, [] {},
+      [&](bool edge) {
+        w.out.line("const auto channels = [&](std::int64_t c, auto last) __attribute__((always_inline)) {{");
+        w.out.line("constexpr int kVectors = 1;");
+        w.out.line("IntTile<kVectors, kPixels> sum;");
+        w.out.line("tile_bias(sum, {});",
+                   bias.empty() ? "static_cast<const std::int32_t*>(nullptr)" : bias + " + c");
+        rows.open_taps(w.out);
+        w.out.line("for (std::int64_t kw = {}; kw < {}; ++kw) {{", edge ? "first" : "0",
+                   edge ? "end" : std::to_string(rows.kernel()));
+        w.out.line("const i32v k = load({} + {} * {} + c);", weights, rows.tap("kw"), padded);
+        w.out.line("const std::int16_t* const from = {} + {} + c;", x,
+                   rows.input_offset(fmt::format("{} + kw * {}", rows.position("ox"), rows.dilation())));
+        w.out.line("SINTER_UNROLL");
+        w.out.line("for (int t = 0; t < kPixels; ++t)");
+        w.out.line("sum.a[t][0] = mac_lanes(sum.a[t][0], load_wide(from + t * {}, last.value), k);",
+                   w.dim(Dim(rows.stride()) * rows.in_channels));
+        w.out.line("}}");
+        rows.close_taps(w.out);
+        finish_tile(w, sums,
+                    {.channel = "c",
+                     .index = [&](const std::string& t,
+                                  const std::string& c) { return source.index("ox + " + t, c); },
+                     .to =
+                         [&](const std::string& t) {
+                           return fmt::format("{} + {} + c", y, rows.output_offset("ox + " + t));
+                         }});
+        w.out.put("};");
+        const int64_t full = channels / lanes;
+        if (full > 0)
+          w.out.line("for (std::int64_t c = 0; c < {}; c += kLanes) channels(c, Int<kLanes>());",
+                     full * lanes);
+        if (channels % lanes) w.out.line("channels({}, Int<{}>());", full * lanes, channels % lanes);
+      });
+  source.close();
 }
 
 }  // namespace
 
 const std::vector<Kernel>& kernels_conv_integer() {
+  constexpr Kernel::Abilities kAll{.writes_apart = true, .rows = true, .reads_apart = true};
   static const std::vector<Kernel> table = {
       {"conv_integer_depthwise", "depthwise convolution of int16 on channels-last tensors", accepts_depthwise,
-       emit_depthwise},
+       emit_depthwise, kAll},
       {"conv_integer", "convolution of int16 with int32 sums on channels-last tensors, by register tiles",
-       accepts_conv, emit_conv},
+       accepts_conv, emit, kAll},
       {"matmul_integer", "products of int16 matrices with int32 sums, by register tiles", accepts_matmul,
-       emit_matmul},
+       emit, kAll},
   };
   return table;
 }

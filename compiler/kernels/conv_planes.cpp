@@ -47,10 +47,7 @@ class Writer {
     pack();
     y_ = w_.output(0);
     Rows rows{w_, window_, w_.node.inputs[0]->type.shape[0], Dim(channels_), w_.pixel_stride()};
-    if (const auto strip = w_.strip()) {
-      rows.turns = {strip->first, strip->end};
-      rows.y_base = strip->y_base;
-    }
+    rows.take_strip();
     const bool in_parts = rows.turns.end.empty() && !rows.outermost().is(1);
     if (in_parts) rows.turns = w_.open_parts(w_.dim(rows.outermost()));
     row_ = w_.scratch_of_part("taps", "float", window_.out.back().hi() * pitch_);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "emit/epilogue.h"
+#include "kernels/finish_tile.h"
 #include "kernels/panel_weights.h"
 #include "ops/op.h"
 
@@ -212,20 +213,19 @@ class Writer {
     else
       w_.out.line("{}(sum, {} + i * {}, {}, {}, {}{});", mac_word(w_.target), a_, k, k, panel_text, k,
                   weights_ ? weights_->mac_arguments() : "");
-    w_.out.line("SINTER_UNROLL");
-    w_.out.line("for (int t = 0; t < kRows; ++t) {{");
-    w_.out.line("SINTER_UNROLL");
-    w_.out.line("for (int o = 0; o < kVectors; ++o) {{");
-    w_.out.line("const int lanes = o == kVectors - 1 ? {} : kLanes;",
-                p_.n.is_static() ? "last.value" : "last");
     std::string sum = "sum.a[t][o]";
     if (!p_.packed && p_.alpha != 1) sum = fmt::format("mul({}, splat({}))", sum, float_literal(p_.alpha));
     if (p_.c && !p_.bias_packed) sum = add_c(sum);
-    const std::string value = epilogue_.vector(sum, index("i + t", "c + o * kLanes"), "lanes", w_.out);
-    w_.out.line("store_lanes({}{} + (i + t) * {} + c + o * kLanes, {}, lanes);", y_, y_offset_, columns,
-                value);
-    w_.out.line("}}");
-    w_.out.line("}}");
+    finish_tile(w_, epilogue_,
+                {.channel = "c",
+                 .index = [&](const std::string& t, const std::string& c) { return index("i + " + t, c); },
+                 .to =
+                     [&](const std::string& t) {
+                       return fmt::format("{}{} + (i + {}) * {} + c", y_, y_offset_, t, columns);
+                     },
+                 .sum = sum,
+                 .rows = "kRows",
+                 .last = p_.n.is_static() ? "last.value" : "last"});
     w_.out.put("};");
     emit_tile_parts(w_, by_tiles_ ? turns_ : kAll, rows_, w_.target.tile(panels_.vectors), "i",
                     "tile(Int<{T}>(), {x});");

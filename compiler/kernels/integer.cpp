@@ -21,31 +21,11 @@ ConvShape conv_shape(const Node& n) {
   return {groups, w.dim(1), w.dim(0) / groups, w.size() / (w.dim(0) * w.dim(1))};
 }
 
-MatrixRows::MatrixRows(LayerWriter& w, const Epilogue& epilogue)
-    : w_(w),
-      out_(w.node.outputs[0]->type.shape),
-      matrices_(epilogue.can_merge(0, out_.size() - 2) ? 0 : out_.size() - 2),
-      count_(product(out_, matrices_, out_.size() - 1)) {
-  for (size_t a = 0; a < matrices_; ++a)
-    earlier_ = a == 0 ? "b0" : fmt::format("({} * {} + b{})", earlier_, w.dim(out_[a]), a);
-  if (matrices_ > 0) earlier_ += fmt::format(" * {} + ", w.dim(count_));
-}
+bool is_matrix_product(const Node& n) { return std::string_view(n.op->name) == "MatMul"; }
 
-void MatrixRows::open() {
-  for (size_t a = 0; a < matrices_; ++a)
-    w_.out.line("for (std::int64_t b{0} = 0; b{0} < {1}; ++b{0}) {{", a, w_.dim(out_[a]));
-}
-
-void MatrixRows::close() {
-  for (size_t a = 0; a < matrices_; ++a) w_.out.line("}}");
-}
-
-std::vector<std::string> MatrixRows::index(const std::string& row, const std::string& column) const {
-  std::vector<std::string> index(out_.size(), "0");
-  for (size_t a = 0; a < matrices_; ++a) index[a] = fmt::format("b{}", a);
-  index[out_.size() - 2] = row;
-  index[out_.size() - 1] = column;
-  return index;
+ConvShape product_shape(const Node& n) {
+  if (!is_matrix_product(n)) return conv_shape(n);
+  return {1, n.inputs[1]->data->dim(0), n.inputs[1]->data->dim(1), 1};
 }
 
 }  // namespace sinter

@@ -21,27 +21,8 @@ struct ConvShape {
   bool is_depthwise() const { return groups > 1 && group_in == 1 && group_out == 1; }
 };
 ConvShape conv_shape(const Node& n);
-
-// The rows of a MatMul's result: of all matrices one column where the epilogue allows it, else those of one
-// matrix after the other, in loops around.
-class MatrixRows {
- public:
-  MatrixRows(LayerWriter&, const Epilogue&);
-
-  bool one_column() const { return matrices_ == 0; }
-  const Dim& count() const { return count_; }  // of the column or of a matrix
-  void open();
-  void close();
-  // What stands before a row's number to count the rows of earlier matrices too: "" or "b0 * 7 + ".
-  const std::string& earlier() const { return earlier_; }
-  std::vector<std::string> index(const std::string& row, const std::string& column) const;
-
- private:
-  LayerWriter& w_;
-  const Shape& out_;
-  const size_t matrices_;  // axes of them
-  const Dim count_;
-  std::string earlier_;
-};
+bool is_matrix_product(const Node& n);
+// The same of a MatMul by one matrix, which is a pointwise convolution of rows.
+ConvShape product_shape(const Node& n);
 
 }  // namespace sinter

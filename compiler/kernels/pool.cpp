@@ -168,13 +168,7 @@ class Vectors {
       w_.out.line("constexpr float scale = 1.0f / {};", taps_);
       w_.out.blank();
     }
-    const std::optional<LayerWriter::Strip> strip = w_.strip();
-    if (strip) {
-      rows_.turns = {strip->first, strip->end};
-      rows_.x_base = strip->x_base;
-      rows_.y_base = strip->y_base;
-    }
-    const bool parted = !strip && !rows_.outermost().is(1);
+    const bool parted = !rows_.take_strip() && !rows_.outermost().is(1);
     if (parted) rows_.turns = w_.open_parts(w_.dim(rows_.outermost()));
     if (joins_)
       joined_ = w_.scratch_of_part("joined", "float", window_.in.back().value() * channels_.value());

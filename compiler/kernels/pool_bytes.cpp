@@ -27,8 +27,10 @@ void emit(LayerWriter& w) {
   w.flops(product(ys) * Dim(taps));
   w.summary(fmt::format("MaxPool of bytes, {} taps", taps));
   const std::string x = w.input(0), y = w.output(0), count = w.dim(channels);
-  const Rows rows{w, window, ys[0], channels, channels};
-  Rows(rows).open();
+  Rows rows{w, window, ys[0], w.pixel_stride(*n.inputs[0]), w.pixel_stride()};
+  const bool parted = !rows.take_strip() && !rows.outermost().is(1);
+  if (parted) rows.turns = w.open_parts(w.dim(rows.outermost()));
+  rows.open();
   w.out.line(
       "[[maybe_unused]] const auto pixel = [&](std::int64_t ox, std::int64_t first, std::int64_t end) {{");
   w.out.line("for (std::int64_t c = 0; c < {}; c += sinter::kBytes) {{", count);
@@ -51,15 +53,19 @@ void emit(LayerWriter& w) {
   if (begin != "0") w.out.line("for (; ox < {}; ++ox) {}", begin, edge);
   if (begin != end) w.out.line("for (; ox < {}; ++ox) pixel(ox, 0, {});", end, rows.kernel());
   if (end != width) w.out.line("for (; ox < {}; ++ox) {}", width, edge);
-  Rows(rows).close();
+  rows.close();
+  if (parted) w.close_parts();
 }
 
 }  // namespace
 
 const std::vector<Kernel>& kernels_pool_bytes() {
   static const std::vector<Kernel> table = {
-      {"pool_bytes", "max pools of bytes on channels-last tensors, sixteen channels at a time", accepts,
-       emit}};
+      {"pool_bytes",
+       "max pools of bytes on channels-last tensors, sixteen channels at a time",
+       accepts,
+       emit,
+       {.writes_apart = true, .rows = true, .reads_apart = true}}};
   return table;
 }
 

@@ -8,6 +8,19 @@ std::string minus(const std::string& a, const std::string& b) {
 }
 }  // namespace
 
+bool Rows::take_strip(const std::optional<Dim>& columns) {
+  const std::optional<LayerWriter::Strip> strip = w.strip();
+  if (!strip) return false;
+  // Rows as pixels of the one long row.
+  const auto number = [&](const std::string& row) {
+    return !columns || row.empty() ? row : row + " * " + w.dim(*columns);
+  };
+  turns = {number(strip->first), number(strip->end)};
+  x_base = number(strip->x_base);
+  y_base = number(strip->y_base);
+  return true;
+}
+
 void Rows::open() {
   w.include("sinter/dims.h");
   LayerWriter::Turns outermost = turns;

@@ -4,6 +4,7 @@
 // in which the range of kernel taps that fall inside the input is cut out per row, so that no padding is ever
 // read. Along the row, the positions where the whole window is inside are the interior, the others are edges.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct Rows {
 
   // How many turns the outermost loop has; 1 where there is none but that along the row.
   Dim outermost() const { return !batch.is(1) ? batch : last() > 0 ? window.out[0] : Dim(1); }
+
+  // Where the node is in a strip: from now on these are its rows. `columns`: of a row, where all pixels are
+  // one long row. Whether it is.
+  bool take_strip(const std::optional<Dim>& columns = {});
 
   // Opens `for n` and a loop per outer spatial axis, with the variables n, o0, o1 … and k0_first, k0_last … .
   void open();

@@ -29,7 +29,7 @@ RowAxis row_axis(const Node& n) {
 
 int64_t row_bytes(const Value& v) {
   const Shape& s = v.type.shape;
-  return s[2].value() * s[3].value() * static_cast<int64_t>(sizeof(float));
+  return s[2].value() * s[3].value() * static_cast<int64_t>(size_of(v.type.dtype));
 }
 
 namespace {

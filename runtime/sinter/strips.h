@@ -6,11 +6,12 @@
 
 namespace sinter {
 
-// The `count` rows of `row` floats that begin `from` rows behind the buffer's start move to its start; none
+// The `count` rows of `row` elements that begin `from` rows behind the buffer's start move to its start; none
 // where count or from is not positive.
-static inline void keep_rows(float* buffer, std::int64_t from, std::int64_t count, std::int64_t row) {
+template <class T>
+static inline void keep_rows(T* buffer, std::int64_t from, std::int64_t count, std::int64_t row) {
   if (from > 0 && count > 0)
-    std::memmove(buffer, buffer + from * row, static_cast<std::size_t>(count * row) * sizeof(float));
+    std::memmove(buffer, buffer + from * row, static_cast<std::size_t>(count * row) * sizeof(T));
 }
 
 }  // namespace sinter
