@@ -2,16 +2,17 @@
 //
 // Every node that can work either way is a binary variable; convolutions are fixed to "permuted", all others
 // to "as is". A Transpose by `perm` is a wish for its input permuted, one by the inverse a value that comes
-// permuted for free. A value made one way and wanted the other way costs its elements once, however many
-// users want it: with an auxiliary vertex per value that is a minimum cut, so the answer is the best there is
-// and applying it twice changes nothing. A transposition that only moves axes of extent 1 costs next to
-// nothing; constants are transposed here and now. Of equally good answers choose_layout takes the one with
-// most nodes permuted, so that what follows a convolution stays with it; other moves change as little as they
-// can.
+// permuted for free. A value made one way and wanted the other way costs its elements once (bytes a quarter,
+// where products are of bytes), however many users want it: with an auxiliary vertex per value that is a
+// minimum cut, so the answer is the best there is and applying it twice changes nothing. A transposition that
+// only moves axes of extent 1 costs next to nothing; constants are transposed here and now. Of equally good
+// answers choose_layout takes the one with most nodes permuted, so that what follows a convolution stays with
+// it; other moves change as little as they can.
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "ops/contraction.h"
 #include "passes/min_cut.h"
 #include "passes/permute.h"
 #include "passes/rewrite.h"
@@ -24,7 +25,9 @@ using Perm = std::vector<int64_t>;
 class Region {
  public:
   Region(Graph& g, const Arrangement& a, bool convolutions)
-      : g_(g), a_(a), order_(g), convolutions_(convolutions) {}
+      : g_(g), a_(a), order_(g), convolutions_(convolutions) {
+    for (const auto& n : g.nodes) stores_bytes_ = stores_bytes_ || sums_integers(*n);
+  }
   bool run();
 
  private:
@@ -65,6 +68,7 @@ class Region {
   const Arrangement a_;
   Order order_;
   const bool convolutions_;
+  bool stores_bytes_ = false;  // layers keep bytes between them: else what makes a byte is done with a float
   std::map<const Node*, Item> items_;
   std::map<const Value*, size_t> depth_;  // Transposes above, through flexible nodes: for self-inverse perms
   MinCut cut_;
@@ -110,7 +114,7 @@ int64_t Region::cost(const Value* v) const {
   constexpr int64_t kLimit = int64_t{1} << 40;
   const Shape& s = v->type.shape;
   if (a_.concerns(s.size()) && is_view(a_.perm(s.size()), s)) return 1;
-  double elements = 16;
+  double elements = stores_bytes_ && size_of(v->type.dtype) == 1 ? 4 : 16;
   for (const Dim& d : s)
     elements *= static_cast<double>(d.is_static() ? d.value() : std::clamp<int64_t>(d.lo(), 1, 32));
   return std::clamp(static_cast<int64_t>(std::min(elements, 1e12)), int64_t{16}, kLimit);

@@ -7,6 +7,11 @@
 #error "include a sinter/simd_*.h before sinter/copy.h"
 #endif
 
+// Shuffles of vectors by name: clang, and g++ from 12 on; older ones copy element by element.
+#if !defined(SINTER_ISA_SCALAR) && (defined(__clang__) || __GNUC__ >= 12)
+#define SINTER_HAS_SHUFFLES
+#endif
+
 namespace sinter {
 
 // to[0..n) = from[0..n).
@@ -65,6 +70,31 @@ SINTER_INLINE void transpose_tile(T* to, std::int64_t to_row, const T* from, std
   for (int i = 0; i < kLanes; ++i) store_bits(to + i * to_row, v[i]);
 }
 
+#if defined(SINTER_HAS_SHUFFLES)
+// 16 x 16 bytes: of all rows, each and the one eight below it take turns, four times.
+template <class T>
+SINTER_INLINE void transpose_bytes(T* to, std::int64_t to_row, const T* from, std::int64_t from_row) {
+  typedef unsigned char Row __attribute__((vector_size(16)));
+  Row v[16], next[16];
+  SINTER_UNROLL
+  for (int i = 0; i < 16; ++i) std::memcpy(&v[i], from + i * from_row, 16);
+  SINTER_UNROLL
+  for (int turn = 0; turn < 4; ++turn) {
+    SINTER_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      next[2 * i] =
+          __builtin_shufflevector(v[i], v[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      next[2 * i + 1] = __builtin_shufflevector(v[i], v[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29,
+                                                14, 30, 15, 31);
+    }
+    SINTER_UNROLL
+    for (int i = 0; i < 16; ++i) v[i] = next[i];
+  }
+  SINTER_UNROLL
+  for (int i = 0; i < 16; ++i) std::memcpy(to + i * to_row, &v[i], 16);
+}
+#endif
+
 // A whole block of the cache's grain: 16 x 16 elements.
 template <class T>
 SINTER_INLINE void transpose_tiles(T* to, std::int64_t to_row, const T* from, std::int64_t from_row) {
@@ -77,7 +107,7 @@ SINTER_INLINE void transpose_tiles(T* to, std::int64_t to_row, const T* from, st
 }  // namespace detail
 
 // to[r * to_row + c] = from[c * from_row + r] for r < rows, c < columns. Block by block of 16 x 16, so that a
-// line of the cache that is begun is finished; elements of four bytes go through registers.
+// line of the cache that is begun is finished; elements of four bytes and of one go through registers.
 template <class T>
 [[gnu::noinline]] static void transpose(T* to, std::int64_t to_row, const T* from, std::int64_t from_row,
                                         std::int64_t rows, std::int64_t columns) {
@@ -106,15 +136,18 @@ template <class T>
         continue;
       }
 #endif
+#if defined(SINTER_HAS_SHUFFLES)
+      if constexpr (sizeof(T) == 1) {
+        if (high == kBlock && wide == kBlock) {
+          detail::transpose_bytes(block, to_row, source, from_row);
+          continue;
+        }
+      }
+#endif
       detail::transpose_block(block, to_row, source, from_row, high, wide);
     }
   }
 }
-
-// Shuffles of vectors by name: clang, and g++ from 12 on; older ones copy element by element.
-#if !defined(SINTER_ISA_SCALAR) && (defined(__clang__) || __GNUC__ >= 12)
-#define SINTER_HAS_SHUFFLES
-#endif
 
 #if defined(SINTER_HAS_SHUFFLES)
 namespace detail {
