@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "targets/machine.h"
 
 namespace sinter {
 
@@ -201,10 +202,13 @@ class Nest {
     w_.include("sinter/math.h");
     if (has_integer_lanes(*value_)) w_.include("sinter/lanes.h");
     const bool whole = inner.extent.is_static() && inner.extent.value() % w_.target.lanes == 0;
+    // Rounding to integers is a long chain of words, which cores in order would wait for.
+    const bool waits = has_integer_lanes(*value_) && machine_of(w_.target).in_order;
+    if (!whole) w_.out.line("std::int64_t i = {};", begin_);
+    if (waits) w_.out.line("SINTER_UNROLL_FOUR");
     if (whole) {
       w_.out.line("for (std::int64_t i = {}; i < {}; i += kLanes) {{", begin_, end_);
     } else {
-      w_.out.line("std::int64_t i = {};", begin_);
       w_.out.line("for (; i + kLanes <= {}; i += kLanes) {{", end_);
     }
     body(TextMode::kVector);
