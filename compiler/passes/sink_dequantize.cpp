@@ -4,6 +4,9 @@
 // quantize(f(dequantize(x))) is f(x) then for Reshape and its kin, Transpose, Concat and MaxPool: dequantize
 // grows with x, and quantize undoes it (steps of 0 to 255 are far apart in float32). For targets with dot
 // products of bytes, where the layers around them keep bytes; others keep floats between their layers.
+//
+// What Concat joins may have been dequantised by other steps: such an operand is quantised by its result's
+// before it is joined, which makes the same bytes, and is done by the layer that computes it.
 #include "passes/passes.h"
 #include "passes/quantised.h"
 
@@ -31,9 +34,13 @@ class Sinking {
     if (!joins && !moves_elements(*moved)) return false;
     const size_t operands = joins ? moved->inputs.size() : 1;
     for (size_t i = 0; i < operands; ++i)
-      if (!bytes_of(moved->inputs[i], n, *steps)) return false;
+      if (joins ? !dequantized_steps(moved->inputs[i]->producer) : !bytes_of(moved->inputs[i], n, *steps))
+        return false;
     std::vector<Value*> inputs = moved->inputs;
-    for (size_t i = 0; i < operands; ++i) inputs[i] = bytes_of(moved->inputs[i], n, *steps);
+    for (size_t i = 0; i < operands; ++i) {
+      Value* bytes = bytes_of(moved->inputs[i], n, *steps);
+      inputs[i] = bytes ? bytes : quantized(moved->inputs[i], n);
+    }
     Value* y = g_.add_value(moved->name + "/bytes", {});
     Node* made = g_.add_node(moved->op, moved->name, std::move(inputs), {y}, n);
     made->attributes = moved->attributes;
@@ -51,6 +58,18 @@ class Sinking {
     if (!s || !(*s == steps) || v->producer->inputs[0]->type.dtype != n->outputs[0]->type.dtype)
       return nullptr;
     return v->producer->inputs[0];
+  }
+
+  // v, quantised as n does it.
+  Value* quantized(Value* v, Node* n) {
+    Value* y = g_.add_value(v->name + "/bytes", {});
+    std::vector<Value*> inputs = n->inputs;
+    inputs[0] = v;
+    Node* made = g_.add_node(n->op, n->name, std::move(inputs), {y}, n);
+    made->attributes = n->attributes;
+    made->sources = n->sources;
+    infer(g_, *made);
+    return y;
   }
 
   Graph& g_;

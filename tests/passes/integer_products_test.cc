@@ -61,6 +61,10 @@ const Form kForms[] = {
      "d2 = DequantizeLinear(q2, s, u)  e = Concat<axis = 0>(d2, d2)  q3 = QuantizeLinear(e, s, u)  "
      "d3 = DequantizeLinear(q3, s, u)  k3 = Constant<value = int64[3] {2, -1, 12}>()  y = Reshape(d3, k3)",
      0, 1},
+    {"joins_other_steps", "(float[N,3,4] x) => (float[N,6,4] y)",
+     "h = QuantizeLinear(x, t, z)  hd = DequantizeLinear(h, t, z)  e = Concat<axis = 1>(xd, hd)  "
+     "q = QuantizeLinear(e, s, u)  y = DequantizeLinear(q, s, u)",
+     0, 2},
     // ---- what stays
     {"stay_other_steps", "(float[N,3,6,6] x) => (float[N,3,3,3] y)",
      "m = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(xd)  q = QuantizeLinear(m, t, u)  "
