@@ -19,10 +19,17 @@ int dot_tile(const Target& t, int vectors) {
   return vectors == 1 ? 12 : vectors == 2 ? 8 : vectors == 3 ? 6 : 4;
 }
 
+// Pixels in pairs.
+int matrix_tile(const Target&, int vectors) {
+  return vectors == 1 ? 14 : vectors == 2 ? 10 : vectors == 3 ? 8 : 6;
+}
+
 using Order = MicroKernel::Order;
 using Sign = MicroKernel::Sign;
 
 const MicroKernel kRows[] = {
+    {"i8mm", DType::kI8, "sinter/dot_matrices.h", "mac_matrices", 8, Order::kChannels, Sign::kEither,
+     matrix_tile, [](const Target& t) { return t.byte_matrices; }},
     {"dot", DType::kI8, "sinter/dot.h", "mac", 4, Order::kChannels, Sign::kUnsigned, dot_tile, is_x86},
     {"dot", DType::kI8, "sinter/dot.h", "mac", 4, Order::kChannels, Sign::kSigned, dot_tile, always},
     {"pairs", DType::kI16, "sinter/dot.h", "mac", 2, Order::kLanes, Sign::kEither, whole_tile, is_neon},

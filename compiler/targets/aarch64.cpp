@@ -31,6 +31,8 @@ const std::vector<Target>& targets_aarch64() {
        kOrder, "Raspberry Pi 5, RK3588 (big cores)", 4, true},
       {"cortex-a78ae", "Arm Cortex-A78AE", "neon", 4, 32, true, "-mcpu=cortex-a78ae", kOrder, "Jetson Orin",
        4, true},
+      {"armv8.6-a", "any ARMv8.6-A, dot product, matrices of bytes", "neon", 4, 32, true, "-march=armv8.6-a",
+       kOrder, "Cortex-A510, A710, X2 and later", 4, true, false, true},
       {"aarch64", "any ARMv8-A", "neon", 4, 32, true, "", kOrder, "all of the above", 4},
   };
   return rows;

@@ -22,6 +22,7 @@ struct Target {
   int max_vectors;             // the widest tile, in output vectors
   bool dot_products = false;   // one instruction sums four products of bytes (runtime/sinter/dot.h)
   bool tile_matrices = false;  // products of tiles of bfloat16 (runtime/sinter/amx.h)
+  bool byte_matrices = false;  // ... of matrices of bytes (runtime/sinter/dot_matrices.h)
 };
 
 const std::vector<const Target*>& all_targets();

@@ -201,6 +201,7 @@ void run(const char* name, const BuildOptions& options = {}) {
 
 TEST(Dot, CortexA76) { run("cortex-a76", {.flags = "-O2", .together = 6}); }
 TEST(Dot, CortexA55) { run("cortex-a55", {.flags = "-O2", .together = 6}); }
+TEST(Dot, Armv86) { run("armv8.6-a", {.flags = "-O2", .together = 6}); }
 TEST(Dot, Aarch64) { run("aarch64", {.together = 6}); }
 TEST(Dot, Avx512) { run("avx512", {.flags = "-O2", .together = 6}); }
 TEST(Dot, Avx512Vnni) { run("avx512vnni", {.flags = "-O2", .together = 6}); }

@@ -52,7 +52,7 @@ struct Loop {
 // exponential function, which is known by the power of two that it makes.
 std::vector<Loop> hot_loops(const std::vector<Instruction>& code, size_t least) {
   static const std::regex kJump("^(?:j[a-z]+|b\\.[a-z]+|b|cbn?z|tbn?z)\\s+(?:[^<]*[ ,])?([0-9a-f]+) <.*");
-  static const std::regex kFma("^(?:vfn?madd|fmla|fmls|sdot|vpdpbusd|mulps|tdp).*"),
+  static const std::regex kFma("^(?:vfn?madd|fmla|fmls|sdot|u?smmla|vpdpbusd|mulps|tdp).*"),
       kStack(".*(?:\\[sp|\\(%rsp|\\(%rbp).*"), kPower("^(?:vscalefps|vpslld|shl\\s+v).*"),
       kTransform("winograd_(?:input|output)");
   std::vector<Loop> loops;
@@ -197,6 +197,7 @@ const Row kRows[] = {
     {"cortex-a72", 12, 0.76, 0.76, 0.3, 0.42, 0},
     {"cortex-a76", 12, 0.76, 0.76, 0.3, 0.42, 0.42},
     {"cortex-a78ae", 12, 0.76, 0.76, 0.3, 0.42, 0.42},
+    {"armv8.6-a", 12, 0.76, 0.76, 0.3, 0.42, 0.42},
     {"aarch64", 12, 0.76, 0.76, 0.3, 0.42, 0},
     // A product is two instructions here, and each needs a copy; one tile of seven taps keeps sums in memory.
     {"x86-64-v2", 8, 0.22, 0.22, 0.16, 0.16, 0, 0.02},
@@ -260,7 +261,8 @@ TEST_P(InnerLoops, KeepRegisters) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, InnerLoops, testing::ValuesIn(kRows), [](const auto& info) {
   std::string name = info.param.target;
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
   return name;
 });
 
