@@ -166,18 +166,18 @@ SINTER_INLINE void mac(IntTile<OB, T>& acc, const X* x, std::ptrdiff_t pixel_str
 
 // `n` bytes from `from` with their top bits flipped: as int8 what was uint8 less 128, and the other way.
 template <class To, class From>
-SINTER_INLINE void copy_flipped(To* to, const From* from, std::int64_t n) {
+SINTER_INLINE void copy_flipped(To* __restrict to, const From* __restrict from, std::int64_t n) {
   static_assert(sizeof(To) == 1 && sizeof(From) == 1);
+  typedef unsigned char Sixteen __attribute__((vector_size(16)));
   std::int64_t i = 0;
-  const auto some = [&](auto word) __attribute__((always_inline)) {
-    for (; i + static_cast<std::int64_t>(sizeof(word)) <= n; i += sizeof(word)) {
-      std::memcpy(&word, from + i, sizeof(word));
-      word ^= static_cast<decltype(word)>(0x8080808080808080u);
-      std::memcpy(to + i, &word, sizeof(word));
-    }
-  };
-  some(std::uint64_t{});
-  some(std::uint8_t{});
+  SINTER_UNROLL_FOUR
+  for (; i + 16 <= n; i += 16) {
+    Sixteen v;
+    std::memcpy(&v, from + i, 16);
+    v ^= static_cast<unsigned char>(0x80);
+    std::memcpy(to + i, &v, 16);
+  }
+  for (; i < n; i++) to[i] = static_cast<To>(from[i] ^ 0x80);
 }
 
 // The sums of a tile before its products: a vector for each output vector, from biases, plus what is added
