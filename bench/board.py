@@ -65,8 +65,8 @@ def compile_to(sinter, model, target, folder, *options):
     return p.stdout
 
 
-def build(sinter, model, core, folder):
-    compile_to(sinter, model, core, folder)
+def build(sinter, model, core, folder, options=()):
+    compile_to(sinter, model, core, folder, *options)
     header = open(f"{folder}/net.h").read()
     fill = []
     for struct in "inputs", "outputs":
@@ -118,10 +118,10 @@ def why_not():
     return ", ".join(p for p in ("aarch64-linux-gnu-g++", "qemu-aarch64") if not shutil.which(p))
 
 
-def figure(armsim, sinter, model, core, report=None):
+def figure(armsim, sinter, model, core, report=None, options=()):
     """Millions of modelled cycles, or of instructions where there is no simulator, of the model's generated code."""
     with tempfile.TemporaryDirectory() as folder:
-        program = [build(sinter, model, core, folder)]
+        program = [build(sinter, model, core, folder, options)]
         return cycles(armsim, program, core, report) if armsim else instructions(program, core)
 
 
@@ -143,8 +143,9 @@ if __name__ == "__main__":
     parser.add_argument("--sinter", default="build/host/sinter")
     parser.add_argument("--cores", default=",".join(CORES))
     parser.add_argument("--report", help="a file for the simulator's report")
+    parser.add_argument("--fp16", action="store_true", help="halves: sinter compile --fp16")
     parser.add_argument("models", nargs="+")
     o = parser.parse_args()
     for model in o.models:
-        row = [figure(o.armsim, o.sinter, model, core, o.report) for core in o.cores.split(",")]
+        row = [figure(o.armsim, o.sinter, model, core, o.report, ["--fp16"] if o.fp16 else []) for core in o.cores.split(",")]
         print(f"{os.path.basename(model):24}", *(f"{m:9.2f}" for m in row), flush=True)

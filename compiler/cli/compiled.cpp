@@ -56,6 +56,8 @@ std::string banner_command(const ModelOptions& o, const Target& target, const st
                      tuning_file_hash(o.tuning).substr(0, 16));
   if (o.exact) s += " --exact";
   if (o.small_weights) s += " --small-weights";
+  if (o.fp16) s += " --fp16";
+  for (const std::string& n : o.keep_f32) s += " --keep-f32 " + plain(n);
   if (o.threads > 1) s += " --threads " + std::to_string(o.threads);
   if (o.trace) s += " --trace";
   return s;
@@ -178,6 +180,8 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   passes.exact = o.exact;
   passes.tile_matrices = c.target->tile_matrices;
   passes.dot_products = c.target->dot_products || o.small_weights;  // as floats, bytes would take four times
+  passes.halves = o.fp16 && c.target->halves;
+  passes.keep_f32.insert(o.keep_f32.begin(), o.keep_f32.end());
   run_passes(*c.graph, passes, of_passes(hooks));
   run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights}, c.decisions, hooks);
   plan_model(c, most_weights);

@@ -113,6 +113,11 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
                "packed weights take at most a tenth more than the model's, where possible: some layers give "
                "up a faster "
                "algorithm, quantised ones multiply bytes, 16-bit floats are widened when they are used");
+  app.add_flag("--fp16", o.fp16,
+               "layers compute and store float16 where the target does and a half's range and digits are "
+               "enough; inputs and outputs keep their types");
+  app.add_option("--keep-f32", o.keep_f32, "NODE: with --fp16, this layer computes float32 all the same")
+      ->allow_extra_args(false);
   app.add_flag("--trace", o.trace, "the compiled model calls back after each layer");
   app.add_option("--print-after", o.print_after, "print the graph after these passes")
       ->allow_extra_args(false)

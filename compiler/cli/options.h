@@ -22,6 +22,8 @@ struct ModelOptions {
   std::string max_ram, max_stack, max_flash;  // sizes as given; empty: no limit
   std::string tuning;                         // path; empty: none
   bool exact = false, small_weights = false, trace = false;
+  bool fp16 = false;                  // layers compute in halves where the target does
+  std::vector<std::string> keep_f32;  // names of nodes that don't
   std::string stop_after;
   std::vector<std::string> print_after, skip_pass;
   bool verify_each = false, time_passes = false;

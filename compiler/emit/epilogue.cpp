@@ -43,7 +43,8 @@ double Epilogue::most_steps(double sums) const {
 
 DType Epilogue::dtype() const { return expr_ ? expr_->dtype : plain_; }
 bool Epilogue::has_vector() const {
-  return expr_ ? has_vector_text(*expr_) && expr_->dtype == DType::kF32 : plain_ == DType::kF32;
+  const DType element = w_.element.dtype;
+  return expr_ ? has_vector_text(*expr_, element) && expr_->dtype == element : plain_ == element;
 }
 
 bool Epilogue::has_lanes() const { return expr_ && has_lane_text(*expr_); }
@@ -81,7 +82,7 @@ std::string Epilogue::address(size_t k, const std::vector<std::string>& index) c
 // Constants and what all rows share stay in the caches.
 bool Epilogue::is_asked_for(size_t k) const {
   const Strided& s = operands_[k];
-  return machine_of(w_.target).asks_ahead && s.dtype == DType::kF32 && !values_[k]->data &&
+  return machine_of(w_.target).asks_ahead && s.dtype == w_.element.dtype && !values_[k]->data &&
          s.strides.size() > 1 && !s.strides.back().is(0) && s.one_or_full.back().is(0) &&
          !s.strides[s.strides.size() - 2].is(0);
 }
@@ -140,7 +141,7 @@ std::string Epilogue::scalar(const std::string& acc, const std::vector<std::stri
   auto operand = [&](int k) {
     const Strided& s = operands_[static_cast<size_t>(k)];
     const std::string e = fmt::format("*({}{})", s.pointer, address(static_cast<size_t>(k), index));
-    return mode == TextMode::kScalar ? load_text(s.dtype, e) : e;
+    return mode == TextMode::kScalar || s.dtype == DType::kF16 ? load_text(s.dtype, e) : e;
   };
   return expr_text(expr_, mode, operand, acc, out, "e");
 }

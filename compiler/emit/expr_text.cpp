@@ -1,5 +1,6 @@
 #include "emit/expr_text.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -113,36 +114,38 @@ bool has_integer_lanes(const Expr& e) {
   return false;
 }
 
-bool has_vector_text(const Expr& e) {
+namespace {
+bool is_comparison(const Expr& e) {
+  if (e.kind != Expr::Kind::kCall) return false;
+  const std::string_view f = e.fn->name;
+  return f == "lt" || f == "le" || f == "gt" || f == "ge" || f == "eq";
+}
+}  // namespace
+
+bool has_vector_text(const Expr& e, DType element) {
+  const auto all = [&](const ExprPtr& a) { return has_vector_text(*a, element); };
   switch (e.kind) {
     case Expr::Kind::kAccumulator:
     case Expr::Kind::kOperand:
-    case Expr::Kind::kConstant: return e.dtype == DType::kF32;
+    case Expr::Kind::kConstant: return e.dtype == element;
     case Expr::Kind::kCast: {
+      if (e.dtype != DType::kF32 || element != DType::kF32) return false;
       const Expr& x = *e.args[0];
       const bool sums = x.kind == Expr::Kind::kAccumulator && x.dtype == DType::kI32;
-      return e.dtype == DType::kF32 && (sums || lane_range(x));
+      return sums || lane_range(x);
     }
     case Expr::Kind::kCall: break;
   }
   const std::string_view f = e.fn->name;
-  const bool comparison = f == "lt" || f == "le" || f == "gt" || f == "ge" || f == "eq";
-  if (f == "select") {
-    const Expr& c = *e.args[0];
-    const bool mask = c.kind == Expr::Kind::kCall &&
-                      (std::string_view(c.fn->name) == "lt" || std::string_view(c.fn->name) == "le" ||
-                       std::string_view(c.fn->name) == "gt" || std::string_view(c.fn->name) == "ge" ||
-                       std::string_view(c.fn->name) == "eq");
-    return mask && e.dtype == DType::kF32 && has_vector_text(*c.args[0]) && has_vector_text(*c.args[1]) &&
-           has_vector_text(*e.args[1]) && has_vector_text(*e.args[2]);
-  }
-  if (comparison || !e.fn->vector || e.dtype != DType::kF32) return false;
+  if (f == "select")
+    return is_comparison(*e.args[0]) && e.dtype == element &&
+           std::all_of(e.args[0]->args.begin(), e.args[0]->args.end(), all) && all(e.args[1]) &&
+           all(e.args[2]);
+  if (is_comparison(e) || !e.fn->vector || e.dtype != element) return false;
   if (has_float_parameters(f) && f != "clamp" && f != "leaky_relu")
     for (size_t i = 1; i < e.args.size(); ++i)
       if (e.args[i]->kind != Expr::Kind::kConstant) return false;
-  for (const ExprPtr& a : e.args)
-    if (!has_vector_text(*a)) return false;
-  return true;
+  return std::all_of(e.args.begin(), e.args.end(), all);
 }
 
 std::optional<BoundedInteger> bounded_integer(const Expr& cast) {

@@ -15,8 +15,8 @@ enum class TextMode {
   kScalar,  // sinter::add(…) of scalar.h, any element type
 };
 
-// Whether kVector text exists for the tree: all floats, all functions with lanes.
-bool has_vector_text(const Expr&);
+// Whether kVector text exists for the tree: all of it of the type `element`, all functions with lanes.
+bool has_vector_text(const Expr&, DType element = DType::kF32);
 
 // The same, or an integer type of 8 or 16 bits computed in lanes of floats, which hold such values exactly
 // (runtime/sinter/lanes.h): kVector text is an f32v all the same, kLane text a float.

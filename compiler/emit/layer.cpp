@@ -77,12 +77,24 @@ std::string variable(const Symbol& s) {
   return capital ? s.id : "dim_" + s.id;
 }
 
+Context context_of(const Node& n, const Context& c) {
+  const bool halves = n.freedom.halves == Halves::kComputed && !c.target.of_halves;
+  return {halves ? in_halves(c.target) : c.target, c.decisions};
+}
+
 LayerWriter::LayerWriter(const Node& n, const Context& c, WeightStore& store, std::string function,
                          int threads)
-    : node(n), context(c), target(c.target), decision(c.of(n)), threads(threads), store_(store) {
+    : node(n),
+      context(context_of(n, c)),
+      target(context.target),
+      element(element_of(n.freedom.halves)),
+      decision(c.of(n)),
+      threads(threads),
+      store_(store) {
   layer_.node = &n;
   layer_.function = std::move(function);
   layer_.subnormals = target.aarch64 ? Subnormals::kEither : node.freedom.subnormals;
+  if (n.freedom.halves == Halves::kStored) include("sinter/convert.h");
   if (layer_.subnormals == Subnormals::kZeros) include("sinter/subnormals.h");
 }
 
@@ -150,7 +162,10 @@ std::string LayerWriter::weights(const std::string& name, const std::string& typ
 }
 std::string LayerWriter::weights(const std::string& name, const std::vector<float>& data,
                                  const std::string& comment) {
-  return weights(name, "float", data.data(), data.size() * sizeof(float), comment);
+  if (!element.is_half())
+    return weights(name, element.name, data.data(), data.size() * sizeof(float), comment);
+  const std::vector<uint16_t> bits = element.packed(data);
+  return weights(name, element.name, bits.data(), bits.size() * sizeof(uint16_t), comment);
 }
 
 int64_t apart(int64_t bytes) { return (bytes + 63) / 64 * 64 + (8 << 10); }
@@ -181,7 +196,8 @@ int64_t bytes_of(const std::string& type) {
 
 }  // namespace
 
-std::string LayerWriter::scratch(const std::string& name, const std::string& type, int64_t count) {
+std::string LayerWriter::scratch(const std::string& name, const std::string& of, int64_t count) {
+  const std::string type = of == "float" ? element.name : of == kFloats ? "float" : of;
   const int64_t parts = decision.row_tile ? decision.row_tile->work_items : 1;
   const int64_t bytes = count * bytes_of(type), each = parts > 1 ? apart(bytes) : bytes;
   return add({.kind = Parameter::Kind::kScratch,
@@ -193,10 +209,11 @@ std::string LayerWriter::scratch(const std::string& name, const std::string& typ
               .symbol = nullptr});
 }
 
-std::string LayerWriter::scratch_of_part(const std::string& name, const std::string& type, int64_t count) {
-  if (!in_parts() && !shares_pictures()) return scratch(name, type, count);
+std::string LayerWriter::scratch_of_part(const std::string& name, const std::string& of, int64_t count) {
+  const std::string type = of == "float" ? element.name : of == kFloats ? "float" : of;
+  if (!in_parts() && !shares_pictures()) return scratch(name, of, count);
   const int64_t each = apart(count * bytes_of(type)) / bytes_of(type);
-  const std::string all = scratch(name, type, each * threads);
+  const std::string all = scratch(name, of, each * threads);
   Parameter& p = layer_.parameters.back();
   p.more_parts = p.bytes - p.bytes / threads;
   const char* piece = !shares_pictures() ? "part" : in_parts() ? "(share + part)" : "share";
@@ -341,7 +358,8 @@ std::string LayerWriter::count(const Dim& d) {
               .symbol = symbols[0]});
 }
 
-void LayerWriter::include(const std::string& header) {
+void LayerWriter::include(const std::string& of_floats) {
+  const std::string header = element.header(of_floats);
   if (std::find(layer_.includes.begin(), layer_.includes.end(), header) == layer_.includes.end())
     layer_.includes.push_back(header);
 }
@@ -350,8 +368,8 @@ void LayerWriter::flops(const Dim& count) { layer_.flops += static_cast<double>(
 Layer LayerWriter::finish(const std::string& kernel, Algorithm algorithm) {
   layer_.kernel = kernel;
   layer_.algorithm = algorithm;
-  layer_.body = out.text();
-  layer_.helpers = helpers.text();
+  layer_.body = element.spelled(out.text());
+  layer_.helpers = element.spelled(helpers.text());
   if (layer_.summary.empty()) layer_.summary = node.op->name;
   return std::move(layer_);
 }

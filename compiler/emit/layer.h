@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "emit/element.h"
 #include "emit/printer.h"
 #include "ir/graph.h"
 #include "plan/decision.h"
@@ -99,6 +100,9 @@ std::string variable(const Symbol& s);
 // takes that is filled, whose line another core's cache would have to hand over.
 inline constexpr double kInRuns = 4, kOneByOne = 16, kFilled = 0.25;
 
+// The context as the node's kernels see it: of a target that computes in the node's element.
+Context context_of(const Node&, const Context&);
+
 class LayerWriter {
  public:
   LayerWriter(const Node& node, const Context& context, WeightStore& store, std::string function,
@@ -106,7 +110,8 @@ class LayerWriter {
 
   const Node& node;
   const Context context;
-  const Target& target;
+  const Target& target;      // as layers see it that compute in `element`
+  const Element& element;    // what the node computes in where that is floats
   const Decision& decision;  // of the node
   const int threads;         // that the net may use; 1: no loop is cut into parts
   Printer out;               // the function's body
@@ -121,11 +126,17 @@ class LayerWriter {
   // Bytes that are packed now and read at run time. `type`: "float".
   std::string weights(const std::string& name, const std::string& type, const void* data, size_t bytes,
                       const std::string& comment);
+  // The same of numbers, rounded to the node's element.
   std::string weights(const std::string& name, const std::vector<float>& data, const std::string& comment);
-  // Memory that lives while the layer runs; 64-byte aligned. `count` elements of `type`, at the bounds.
+  // Memory that lives while the layer runs; 64-byte aligned. `count` elements of `type`, at the bounds;
+  // "float" stands for the node's element.
   std::string scratch(const std::string& name, const std::string& type, int64_t count);
   // The same for each part of the loop that is open (open_parts): the text of its own piece.
   std::string scratch_of_part(const std::string& name, const std::string& type, int64_t count);
+  // ... of floats, whatever the node's element is.
+  std::string floats_of_part(const std::string& name, int64_t count) {
+    return scratch_of_part(name, kFloats, count);
+  }
   // Opens what may run as parts on several threads: turns [0, count) of a loop, of which the part is to do
   // those from `first` to before `end`. A turn writes only what no other one reads or writes, and sums up
   // nothing with another, so that the number of threads changes no bit. Where the net has one thread, or the
@@ -175,6 +186,7 @@ class LayerWriter {
   Layer finish(const std::string& kernel, Algorithm algorithm = Algorithm::kPlain);
 
  private:
+  static constexpr const char* kFloats = "const float";  // a type of scratch
   std::string read(const Value* v, bool planar);
   std::string add(Parameter p);
   void add_pool();

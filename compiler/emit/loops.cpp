@@ -143,8 +143,13 @@ class Nest {
     for (size_t t = 0; t < tensors_.size(); ++t)
       unit = unit && (inner.strides[t].is(1) || (inner.strides[t].is(0) && t > 0));
     const bool small = inner.extent.hi() < 4;
-    if (unit && !small && has_lane_text(*value_) && value_->dtype == out_.dtype && w_.target.lanes > 1 &&
-        !is_copy())
+    if (unit && is_conversion())
+      conversion();
+    else if (unit && !small && w_.element.halves != Halves::kNone && out_.dtype == DType::kF16 &&
+             has_vector_text(*value_, DType::kF16))
+      halves_loop();
+    else if (unit && !small && has_lane_text(*value_) && value_->dtype == out_.dtype && w_.target.lanes > 1 &&
+             !is_copy())
       vector_loop();
     else
       scalar_loop();
@@ -219,7 +224,36 @@ class Nest {
     w_.out.line("}}");
   }
 
-  void body(TextMode mode) {
+  // Halves have no lanes of their own: the last few of a row are a vector of fewer.
+  void halves_loop() {
+    w_.include("sinter/math.h");
+    w_.out.line("std::int64_t i = {};", begin_);
+    w_.out.line("for (; i + kLanes <= {}; i += kLanes) {{", end_);
+    body(TextMode::kVector);
+    w_.out.line("}}");
+    if (begin_ == "0" && axes_.back().extent.is_static() && axes_.back().extent.value() % w_.target.lanes == 0)
+      return;
+    w_.out.line("if (i < {}) {{", end_);
+    w_.out.line("const int lanes = static_cast<int>({} - i);", end_);
+    body(TextMode::kVector, "lanes");
+    w_.out.line("}}");
+  }
+
+  // Floats that are made halves or the other way.
+  bool is_conversion() const {
+    if (value_->kind != Expr::Kind::kCast || value_->args[0]->kind != Expr::Kind::kOperand) return false;
+    const DType from = value_->args[0]->dtype, to = value_->dtype;
+    return axes_.back().strides[1].is(1) && to == out_.dtype &&
+           ((from == DType::kF16 && to == DType::kF32) || (from == DType::kF32 && to == DType::kF16));
+  }
+  void conversion() {
+    w_.include("sinter/convert.h");
+    const std::string plus = begin_ == "0" ? "" : " + " + begin_;
+    w_.out.line("convert({}{}, {}{}, {}{});", names_[1], plus, end_, begin_ == "0" ? "" : " - " + begin_,
+                names_[0], plus);
+  }
+
+  void body(TextMode mode, const std::string& lanes = "") {
     const Axis& inner = axes_.back();
     auto operand = [&](int k) -> std::string {
       const size_t t = static_cast<size_t>(k) + 1;
@@ -227,10 +261,13 @@ class Nest {
       if (inner.strides[t].is(0) && is_integer(tensors_[t]->dtype))
         return fmt::format("splat(static_cast<float>({}[0]))", names_[t]);
       return inner.strides[t].is(0) ? fmt::format("splat({}[0])", names_[t])
-                                    : fmt::format("load({} + i)", names_[t]);
+             : lanes.empty()          ? fmt::format("load({} + i)", names_[t])
+                                      : fmt::format("load_lanes({} + i, {})", names_[t], lanes);
     };
     const std::string v = expr_text(value_, mode, operand, "", w_.out);
-    if (mode == TextMode::kVector)
+    if (mode == TextMode::kVector && !lanes.empty())
+      w_.out.line("store_lanes({} + i, {}, {});", names_[0], v, lanes);
+    else if (mode == TextMode::kVector)
       w_.out.line("store({} + i, {});", names_[0], v);
     else
       w_.out.line("{} = {};", element(0, "i"),

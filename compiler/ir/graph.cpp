@@ -330,6 +330,7 @@ std::map<std::string, std::string> freedoms(const Freedom& f) {
   if (f.winograd > 0) all["winograd"] = std::to_string(f.winograd);
   if (f.strassen) all["strassen"] = "1";
   if (f.tile_matrices) all["tile_matrices"] = "1";
+  if (f.halves != Halves::kNone) all["halves"] = f.halves == Halves::kStored ? "stored" : "computed";
   if (f.subnormals != Subnormals::kNumbers) all["flush"] = std::to_string(static_cast<int>(f.subnormals));
   return all;
 }

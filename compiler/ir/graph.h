@@ -81,6 +81,14 @@ class Attributes {
 // zeros because that is faster.
 enum class Subnormals { kNumbers, kEither, kZeros };
 
+// What a node does in halves (passes/compute_in_halves.cpp): its floats, operands and results, are float16
+// then, but for constants in front of the epilogue's, which are rounded where they are packed.
+enum class Halves {
+  kNone,      // float16 tensors mean what the model says of them
+  kStored,    // they are stored so; computed in floats
+  kComputed,  // arithmetic and short sums are of halves, too
+};
+
 // How a node's arithmetic may be rearranged, as the passes allow_*.cpp find it. Whether it pays, the planner
 // decides (plan/decision.h).
 struct Freedom {
@@ -88,6 +96,7 @@ struct Freedom {
   bool strassen = false;       // by Strassen's products of quarters
   bool tile_matrices = false;  // on tile matrices of bfloat16, each float as a sum of three
   Subnormals subnormals = Subnormals::kNumbers;
+  Halves halves = Halves::kNone;
 };
 
 struct Node {

@@ -110,7 +110,7 @@ class Writer {
     w_.summary(describe(g_, n_));
     w_.flops(product(n_.outputs[0]->type.shape) * Dim(2 * n_.inputs[1]->data->size() / g_.out_channels));
     w_.include("sinter/mac.h");
-    if (g_.groups == 1 && !g_.planar) source_.pad(DType::kF32, g_.in_channels, kShortRow, "0.0f");
+    if (g_.groups == 1 && !g_.planar) source_.pad(w_.element.is_half() ? DType::kF16 : DType::kF32, g_.in_channels, w_.element.is_half() ? INT64_MAX : kShortRow, w_.element.is_half() ? "sinter::half{0}" : "0.0f");
     taps_ = n_.inputs[1]->data->size() / (g_.out_channels * g_.group_in);
     k_count_ = taps_ * g_.group_in;
     const Dim rows = rows_.outermost(), &interior = source_.interior();
@@ -153,7 +153,7 @@ class Writer {
   // All weights and a tile's rows.
   int64_t bytes_of_tile() const {
     const int64_t floats = k_count_ * padded_ + tile_pixels_ * (k_count_ + padded_);
-    return floats * static_cast<int64_t>(sizeof(float));
+    return floats * w_.element.bytes;
   }
 
   void tiles_of_panels() {
@@ -185,15 +185,16 @@ class Writer {
 
   // The sums of kPixels pixels from ox, taps first..end of the row, are made and stored.
   void tile_body(const std::string& first, const std::string& end, bool edge) {
-    const std::string start = !bias_.empty()
-                                  ? bias_ + (g_.groups > 1 ? fmt::format(" + g * {}", padded_) : "") + " + c"
-                                  : "static_cast<const float*>(nullptr)";
-    if (edge)
+    const std::string start =
+        bias_.empty() ? "" : bias_ + (g_.groups > 1 ? fmt::format(" + g * {}", padded_) : "") + " + c";
+    const TileSums sums(w_, k_count_);
+    if (edge) {
       w_.out.line("Chains<kVectors{}> sums;",
                   panels_.rest == 0 ? "" : fmt::format(", chains_of({})", panels_.vectors));
-    else
-      w_.out.put("Tile<kVectors, kPixels> sum;");
-    w_.out.line("{}_bias({}, {});", edge ? "chains" : "tile", edge ? "sums" : "sum", start);
+      w_.out.line("chains_bias(sums, {});", start.empty() ? "static_cast<const float*>(nullptr)" : start);
+    } else {
+      sums.declare("kPixels", start);
+    }
     if (g_.planar && !edge && machine_of(w_.target).asks_ahead) ask_for_next_row(w_, rows_, g_, x_);
     if (!edge && (!panels_within_tiles() || bytes_of_tile() > machine_of(w_.target).l1))
       epilogue_.ask_for_rows("kPixels", source_.index("ox + t", channel("")), w_.out);
@@ -209,7 +210,10 @@ class Writer {
       each_tap(position, first, end, edge);
     rows_.close_taps(w_.out);
     if (g_.planar) w_.out.line("}}");
-    if (edge) w_.out.line("const Tile<kVectors, kPixels> sum = chains_sum(sums);");
+    if (edge)
+      w_.out.line("const Tile<kVectors, kPixels> sum = chains_sum(sums);");
+    else
+      sums.end();
     store_tile();
   }
 
@@ -218,9 +222,10 @@ class Writer {
                   bool edge) {
     if (edge)
       w_.out.line("mac_chains(sums, {}, {}, {}{});", from, wk, run, weights_->row_argument());
+    else if (g_.planar)
+      w_.out.line("mac(sum, {}, {}, {}, {}{});", from, stride, wk, run, weights_->mac_arguments());
     else
-      w_.out.line("{}(sum, {}, {}, {}, {}{});", g_.planar ? "mac" : mac_word(w_.target), from, stride, wk,
-                  run, weights_->mac_arguments());
+      TileSums(w_, k_count_).add(from, std::to_string(stride), wk, run, weights_->mac_arguments());
   }
 
   void planar_taps(const std::string& ix, const std::string& first, const std::string& end, bool edge) {

@@ -113,13 +113,14 @@ class Writer {
     weights_->declare_row();
     w_.out.line("const auto tile = [&](auto pixels, std::int64_t ix) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int kPixels = pixels.value;");
-    w_.out.line("Tile<kVectors, kPixels> sum;");
-    w_.out.line("tile_bias(sum, static_cast<const float*>(nullptr));");
+    const TileSums sums(w_, weight_.size() / (out_ * width_));
+    sums.declare("kPixels", "");
     columns.open_taps(w_.out);
-    w_.out.line("{}(sum, {} + {}, {}, wp + {} * ({} * {}), {}{});", mac_word(w_.target), x_,
-                columns.input_offset("ix"), in_, columns.tap("0"), in_, weights_->row(), in_,
-                weights_->mac_arguments());
+    sums.add(fmt::format("{} + {}", x_, columns.input_offset("ix")), std::to_string(in_),
+             fmt::format("wp + {} * ({} * {})", columns.tap("0"), in_, weights_->row()), std::to_string(in_),
+             weights_->mac_arguments());
     columns.close_taps(w_.out);
+    sums.end();
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int t = 0; t < kPixels; ++t) {{");
     w_.out.line("SINTER_UNROLL");

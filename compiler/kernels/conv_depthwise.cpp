@@ -25,10 +25,10 @@ bool accepts(const Node& n, const Context&) {
 
 // Channels at a time: whole lines of the cache, equal shares, with the rows under a kernel in half of the
 // first-level cache; all of them where that would be so few that reading them is no stream any more.
-int64_t channels_at_once(const Target& t, const Window& w, int64_t channels) {
-  constexpr int64_t kLine = 16, kFewest = 48;
+int64_t channels_at_once(const Target& t, const Window& w, int64_t channels, int64_t bytes) {
+  const int64_t kLine = 64 / bytes, kFewest = 3 * kLine;
   if (!w.in.back().is_static()) return channels;
-  int64_t most = machine_of(t).l1 / 2 / static_cast<int64_t>(sizeof(float));
+  int64_t most = machine_of(t).l1 / 2 / bytes;
   for (size_t a = 0; a + 1 < w.rank(); ++a) most /= w.extent(a);
   most = most / std::max<int64_t>(1, w.in.back().value()) / kLine * kLine;
   if (most < kFewest || most >= channels) return channels;
@@ -45,7 +45,7 @@ class Writer {
         channels_(weight_.dim(0)),
         padded_(round_up(channels_, w.target.lanes)),
         window_(window_of(n_)),
-        at_once_(channels_at_once(w.target, window_, channels_)),
+        at_once_(channels_at_once(w.target, window_, channels_, w.element.bytes)),
         x_(w.input(0)),
         epilogue_(w, n_.outputs[0]->type.shape),
         rows_{w, window_, n_.inputs[0]->type.shape[0], w.pixel_stride(*n_.inputs[0]), w.pixel_stride()} {}

@@ -19,7 +19,7 @@ namespace {
 
 bool accepts(const Node& n, const Context& c) {
   return c.target.aarch64 && c.of(n).reads_nchw && std::string_view(n.op->name) == "Conv" &&
-         (!n.epilogue || has_vector_text(*n.epilogue));
+         (!n.epilogue || has_vector_text(*n.epilogue, element_type(n)));
 }
 
 class Writer {
@@ -51,6 +51,12 @@ class Writer {
     const bool in_parts = rows.turns.end.empty() && !rows.outermost().is(1);
     if (in_parts) rows.turns = w_.open_parts(w_.dim(rows.outermost()));
     row_ = w_.scratch_of_part("taps", "float", window_.out.back().hi() * pitch_);
+    floats_ = row_;
+    if (w_.element.is_half()) {
+      w_.include("sinter/convert.h");
+      w_.include("sinter/copy.h");
+      floats_ = w_.floats_of_part("floats", window_.out.back().hi() * pitch_);
+    }
     w_.out.put(clear());
     Rows(rows).open();
     gather(rows, x);
@@ -84,8 +90,9 @@ class Writer {
 
   // The text that makes all taps 0: those beyond the last stay so.
   std::string clear() const {
-    return fmt::format("for (std::int64_t i = 0; i < {} * {}; i += kLanes) store({} + i, zero());",
-                       w_.dim(window_.out.back()), pitch_, row_);
+    const std::string count = fmt::format("{} * {}", w_.dim(window_.out.back()), pitch_);
+    if (w_.element.is_half()) return fmt::format("sinter::fill({}, {}, 0.0f);", floats_, count);
+    return fmt::format("for (std::int64_t i = 0; i < {}; i += kLanes) store({} + i, zero());", count, row_);
   }
 
   void gather(const Rows& rows, const std::string& x) {
@@ -101,9 +108,10 @@ class Writer {
     rows.open_taps(w_.out);
     w_.out.line("gather_taps<{}>({} + {}, {}, {}, {}, {}, {} + ci * {} + {}, {});", rows.kernel(), x,
                 rows.planar_offset("ci", "0"), w_.dim(rows.width()), w_.dim(rows.pad()), rows.stride(), count,
-                row_, taps_, rows.tap("0"), pitch_);
+                floats_, taps_, rows.tap("0"), pitch_);
     rows.close_taps(w_.out);
     w_.out.line("}}");
+    if (w_.element.is_half()) w_.out.line("convert({}, {} * {}, {});", floats_, count, pitch_, row_);
   }
 
   void product_of_row(const Rows& rows) {
@@ -113,7 +121,7 @@ class Writer {
     w_.out.line("constexpr int kPixels = pixels.value;");
     w_.out.line("Tile<kVectors, kPixels> sum;");
     w_.out.line("tile_bias(sum, {});", bias_.empty() ? "static_cast<const float*>(nullptr)" : bias_ + " + c");
-    w_.out.line("{}(sum, {} + ox * {}, {}, wp, {}{});", count_ == pitch_ ? mac_word(w_.target) : "mac_padded",
+    w_.out.line("{}(sum, {} + ox * {}, {}, wp, {}{});", count_ == pitch_ || w_.element.is_half() ? mac_word(w_.target) : "mac_padded",
                 row_, pitch_, pitch_, count_, weights_->row_argument());
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int t = 0; t < kPixels; ++t) {{");
@@ -141,6 +149,7 @@ class Writer {
   Panels panels_;
   std::optional<PanelWeights> weights_;
   std::string y_, row_, bias_;
+  std::string floats_;  // taps as they are gathered
 };
 
 void emit(LayerWriter& w) { Writer(w).emit(); }

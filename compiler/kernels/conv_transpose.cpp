@@ -18,10 +18,11 @@ namespace {
 bool accepts(const Node& n, const Context&) {
   if (std::string_view(n.op->name) != "ConvTranspose" || n.attributes.integer("channels_last", 0) != 1)
     return false;
-  if (n.inputs[0]->type.dtype != DType::kF32 || !n.inputs[1]->data || n.outputs[0]->type.dtype != DType::kF32)
+  const DType element = element_type(n);
+  if (n.inputs[0]->type.dtype != element || !n.inputs[1]->data || n.outputs[0]->type.dtype != element)
     return false;
   if (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data) return false;
-  return window_of(n).has_static_pads() && (!n.epilogue || has_vector_text(*n.epilogue));
+  return window_of(n).has_static_pads() && (!n.epilogue || has_vector_text(*n.epilogue, element));
 }
 
 // One tap of a phase: its number along the row, and the input position it reads for j = 0.
@@ -150,8 +151,8 @@ class Writer {
     w_.out.line("const auto {} = [&](auto pixels, std::int64_t j) __attribute__((always_inline)) {{",
                 edge ? "edge" : "tile");
     w_.out.line("constexpr int kPixels = pixels.value;");
-    w_.out.line("Tile<kVectors, kPixels> sum;");
-    w_.out.line("tile_bias(sum, {}{} + c);", bias_, groups_ > 1 ? fmt::format(" + g * {}", padded_) : "");
+    const TileSums sums(w_, taps_ * group_in_);
+    sums.declare("kPixels", bias_ + (groups_ > 1 ? fmt::format(" + g * {}", padded_) : "") + " + c");
     std::string at = "n", tap;
     for (size_t a = 0; a < row; ++a) {
       w_.out.line("for (std::int64_t k{0} = 0; k{0} < {1}; ++k{0}) {{", a, window_.kernel[a]);
@@ -170,16 +171,15 @@ class Writer {
       const std::string number = tap.empty()
                                      ? std::to_string(t.kernel)
                                      : fmt::format("({} * {} + {})", tap, window_.kernel[row], t.kernel);
-      const std::string call = fmt::format(
-          "{}(sum, {} + ({} * {} + {}) * {}{}, {}, wp + {} * ({} * {}), {}{});", mac_word(w_.target), x_, at,
-          width, position, in_channels_, groups_ > 1 ? fmt::format(" + g * {}", group_in_) : "", in_channels_,
-          number, group_in_, weights_->row(), group_in_, weights_->row_argument());
-      if (edge)
-        w_.out.line("if ({0} >= 0 && {0} < {1}) {2}", position, width, call);
-      else
-        w_.out.put(call);
+      if (edge) w_.out.line("if ({0} >= 0 && {0} < {1})", position, width);
+      sums.add(fmt::format("{} + ({} * {} + {}) * {}{}", x_, at, width, position, in_channels_,
+                           groups_ > 1 ? fmt::format(" + g * {}", group_in_) : ""),
+               std::to_string(in_channels_),
+               fmt::format("wp + {} * ({} * {})", number, group_in_, weights_->row()),
+               std::to_string(group_in_), weights_->row_argument());
     }
     for (size_t a = 0; a < row; ++a) w_.out.line("}}");
+    sums.end();
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int t = 0; t < kPixels; ++t) {{");
     w_.out.line("SINTER_UNROLL");

@@ -29,7 +29,7 @@ namespace {
 
 bool accepts(const Node& n, const Context& c) {
   if (most_winograd(n, c.of(n)) < 2 || !may_use_winograd(n)) return false;
-  return (!n.epilogue || has_vector_text(*n.epilogue)) && choose_winograd(n, c).has_value();
+  return (!n.epilogue || has_vector_text(*n.epilogue, element_type(n))) && choose_winograd(n, c).has_value();
 }
 
 class Writer {
@@ -53,12 +53,13 @@ class Writer {
     pitch_ = winograd_pitch(l_, w_.target);
     // Planes are a line of the cache apart beyond their size, so that a tile's positions fall into different
     // sets.
-    plane_ = choice_.group * pitch_ + 16;
+    plane_ = choice_.group * pitch_ + 64 / w_.element.bytes;
     sum_pitch_ = choice_.by_positions ? std::to_string(round_up(l_.out, lanes)) : "(kVectors * kLanes)";
     sum_plane_ =
-        choice_.group * (choice_.by_positions ? round_up(l_.out, lanes) : panels_.vectors * lanes) + 16;
+        choice_.group * (choice_.by_positions ? round_up(l_.out, lanes) : panels_.vectors * lanes) + 64 / w_.element.bytes;
     find_parts();
     w_.include("sinter/winograd.h");
+    if (w_.element.is_half()) w_.include("sinter/mac.h");
     w_.include("sinter/dims.h");
     w_.flops(product(out) * Dim(2 * l_.taps() * l_.in));
     w_.summary(fmt::format(
@@ -124,7 +125,8 @@ class Writer {
     const WinogradTile& tile = choice_.tile;
     const double sums =
         part * panels_cost(w_.target, l_.out, tiles) * static_cast<double>(tile.positions() * l_.in) / m.fma;
-    const double bytes = part * static_cast<double>(4 * tile.matrices() * l_.in * l_.out);
+    const double bytes =
+        part * static_cast<double>(w_.target.element_bytes() * tile.matrices() * l_.in * l_.out);
     const int64_t groups = (tiles + choice_.group - 1) / choice_.group;
     const auto passes = static_cast<double>(groups);
     return beside_stream(sums, winograd_stream(w_.decision.weights, m, bytes, passes, w_.threads));
@@ -349,12 +351,12 @@ class Writer {
   void products() {
     w_.out.line("const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int kPixels = pixels.value;");
-    w_.out.line("Tile<kVectors, kPixels> sum;");
-    w_.out.line("tile_bias(sum, static_cast<const float*>(nullptr));");
-    w_.out.line(
-        "{}(sum, {} + k * {} + t * {}, {}, {}, {}{});", mac_word(w_.target), v_, plane_, pitch_, pitch_,
-        choice_.by_positions ? "wp" : fmt::format("wp + {} * ({} * {})", matrix(), l_.in, weights_->row()),
-        l_.in, weights_->mac_arguments());
+    const TileSums sums(w_, l_.in, kWinogradBlock);
+    sums.declare("kPixels", "");
+    sums.add(fmt::format("{} + k * {} + t * {}", v_, plane_, pitch_), std::to_string(pitch_),
+             choice_.by_positions ? "wp" : fmt::format("wp + {} * ({} * {})", matrix(), l_.in, weights_->row()),
+             std::to_string(l_.in), weights_->mac_arguments());
+    sums.end();
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int i = 0; i < kPixels; ++i) {{");
     w_.out.line("SINTER_UNROLL");

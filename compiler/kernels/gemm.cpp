@@ -18,9 +18,12 @@ bool is_gemm(const Node& n) { return std::string_view(n.op->name) == "Gemm" && n
 
 bool accepts(const Node& n, const Context&) {
   if (!is_matmul(n) && !is_gemm(n)) return false;
+  // Of halves, weights and bias stay floats until they are packed.
+  const DType element = element_type(n);
   for (size_t i = 0; i < n.anchor_inputs; ++i)
-    if (n.inputs[i] && n.inputs[i]->type.dtype != DType::kF32) return false;
-  if (n.outputs[0]->type.dtype != DType::kF32 || (n.epilogue && !has_vector_text(*n.epilogue))) return false;
+    if (n.inputs[i] && n.inputs[i]->type.dtype != element && !(i > 0 && n.inputs[i]->data)) return false;
+  if (n.outputs[0]->type.dtype != element || (n.epilogue && !has_vector_text(*n.epilogue, element)))
+    return false;
   const Shape& a = n.inputs[0]->type.shape;
   const Shape& b = n.inputs[1]->type.shape;
   if (a.size() < 2 || b.size() < 2) return false;
@@ -199,8 +202,8 @@ class Writer {
     }
     w_.out.line("const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int kRows = pixels.value;");
-    w_.out.line("Tile<kVectors, kRows> sum;");
-    w_.out.line("tile_bias(sum, {});", bias_.empty() ? "static_cast<const float*>(nullptr)" : bias_ + " + c");
+    const TileSums sums(w_, rows_.is(1) ? 0 : p_.k.hi());
+    sums.declare("kRows", bias_.empty() ? "" : bias_ + " + c");
     if (!rows_.is(1)) epilogue_.ask_for_rows("kRows", index("i + t", "c"), w_.out);
     const std::string panel_text = p_.packed ? "wp" : packed_;
     const std::string row = weights_ ? weights_->row_argument() : "";
@@ -211,8 +214,8 @@ class Writer {
                   p_.n.is_static() && panels_.rest == 0 ? "" : fmt::format("<{}>", panels_.vectors), a_,
                   panel_text, k, row);
     else
-      w_.out.line("{}(sum, {} + i * {}, {}, {}, {}{});", mac_word(w_.target), a_, k, k, panel_text, k,
-                  weights_ ? weights_->mac_arguments() : "");
+      sums.add(fmt::format("{} + i * {}", a_, k), k, panel_text, k, weights_ ? weights_->mac_arguments() : "");
+    if (!p_.trans_a) sums.end();
     std::string sum = "sum.a[t][o]";
     if (!p_.packed && p_.alpha != 1) sum = fmt::format("mul({}, splat({}))", sum, float_literal(p_.alpha));
     if (p_.c && !p_.bias_packed) sum = add_c(sum);

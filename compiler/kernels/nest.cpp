@@ -145,9 +145,9 @@ void PlainOutput::finish() {
 }
 
 bool vector_epilogue(const Node& n) {
-  if (n.outputs[0]->type.dtype != DType::kF32) return false;
+  if (n.outputs[0]->type.dtype != element_type(n)) return false;
   if (!n.epilogue) return true;
-  if (!has_vector_text(*n.epilogue)) return false;
+  if (!has_vector_text(*n.epilogue, element_type(n))) return false;
   // Operands whose last extent is 1 or full only at run time have no vector text.
   const Shape& out = n.outputs[0]->type.shape;
   for (size_t i = n.anchor_inputs; i < n.inputs.size(); ++i) {

@@ -54,7 +54,8 @@ bool reduces_columns(const Norm& norm) {
 
 bool runs_in_vectors(const Node& n, const Norm& norm) {
   for (size_t i = 0; i < n.inputs.size(); ++i)
-    if (n.inputs[i] && n.inputs[i]->type.dtype != DType::kF32 && (!n.epilogue || i < n.anchor_inputs))
+    if (n.inputs[i] && n.inputs[i]->type.dtype != element_type(n) && (!n.epilogue || i < n.anchor_inputs) &&
+        !(i > 0 && n.inputs[i]->type.dtype == DType::kF32))
       return false;
   for (const int o : {norm.mean_output, norm.factor_output})
     if (o >= 0 && n.outputs[static_cast<size_t>(o)]->type.dtype != DType::kF32) return false;

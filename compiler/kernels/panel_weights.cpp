@@ -39,7 +39,7 @@ PanelWeights::PanelWeights(LayerWriter& w, const Panels& panels, int64_t k_count
 }
 
 void PanelWeights::store(const std::string& name, const std::string& comment) {
-  const bool may_widen = w_.decision.weights.half;
+  const bool may_widen = w_.decision.weights.half && !w_.element.is_half();
   std::vector<uint16_t> bits;
   if (may_widen && all_half(packed_)) {
     type_ = "sinter::half";
@@ -80,9 +80,10 @@ void PanelWeights::emit(const std::string& group, const LayerWriter::Turns& turn
 
 bool is_float_conv(const Node& n) {
   if (std::string_view(n.op->name) != "Conv" || n.attributes.integer("channels_last", 0) != 1) return false;
-  if (n.inputs[0]->type.dtype != DType::kF32 || n.outputs[0]->type.dtype != DType::kF32) return false;
+  const DType element = element_type(n);
+  if (n.inputs[0]->type.dtype != element || n.outputs[0]->type.dtype != element) return false;
   if (!n.inputs[1]->data || (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data)) return false;
-  return !n.epilogue || has_vector_text(*n.epilogue);
+  return !n.epilogue || has_vector_text(*n.epilogue, element);
 }
 
 std::string padded_bias(LayerWriter& w, int64_t channels) {

@@ -120,7 +120,7 @@ std::string count_text(LayerWriter& w, const Window& window, const Rows& rows, b
 
 bool accepts_vectors(const Node& n, const Context&) {
   const auto kind = kind_of(n, false);
-  return kind && is_channels_last(n.attributes) && n.inputs[0]->type.dtype == DType::kF32 &&
+  return kind && is_channels_last(n.attributes) && n.inputs[0]->type.dtype == element_type(n) &&
          !n.has_output(1) && n.has_output(0) && vector_epilogue(n);
 }
 

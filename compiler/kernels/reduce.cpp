@@ -47,7 +47,7 @@ class Writer {
   }
 
   void write() {
-    const bool vectors = type_ == DType::kF32 && vector_epilogue(w_.node);
+    const bool vectors = type_ == element_type(w_.node) && vector_epilogue(w_.node);
     const bool contiguous = !groups_.empty() && groups_.back().stride.is(1);
     if (!vectors || !contiguous)
       plain();
@@ -196,7 +196,8 @@ class Writer {
     if (tail || !one) {
       w_.out.line("for (; i < {}; ++i) {{", end);
       if (fold.r_.fold == Fold::kLogSumExp) w_.out.line("const float top = greatest;");
-      w_.out.line("{} = {};", result, fold.step(result, from + "[i]", ""));
+      w_.out.line("{} = {};", result,
+                  fold.step(result, load_text(type_, from + "[i]"), ""));
       w_.out.line("}}");
     }
     close(opened);
@@ -308,6 +309,7 @@ class Writer {
   bool sweeps() const {
     const size_t n = groups_.size();
     if (r_.fold == Fold::kLogSumExp || n < 2 || !groups_[n - 2].marked) return false;
+    if (w_.element.halves != Halves::kNone) return false;  // the sums are to be floats
     if (std::count_if(groups_.begin(), groups_.end(), [](const AxisGroup& g) { return g.marked; }) != 1)
       return false;
     const Dim row = groups_.back().extent, count = groups_[n - 2].extent;

@@ -319,7 +319,7 @@ class Writer {
 
   void inner() {
     const std::string n = inner_ ? w_.dim(axes_.back().extent) : "1";
-    const bool vector = inner_ && t_ == DType::kF32 && epilogue_.has_vector() && w_.target.lanes > 1 &&
+    const bool vector = inner_ && t_ == element_type(n_) && epilogue_.has_vector() && w_.target.lanes > 1 &&
                         axes_.back().extent.hi() >= w_.target.lanes;
     const bool whole =
         vector && axes_.back().extent.is_static() && axes_.back().extent.value() % w_.target.lanes == 0;

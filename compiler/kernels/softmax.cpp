@@ -35,7 +35,8 @@ class Writer {
     x_ = w_.input(0);
     w_.flops(product(shape_) * Dim(8));
     const bool hard = std::string_view(node_.op->name) == "Hardmax";
-    const bool vectors = node_.inputs[0]->type.dtype == DType::kF32 && vector_epilogue(node_) && !hard;
+    const bool vectors =
+        node_.inputs[0]->type.dtype == element_type(node_) && vector_epilogue(node_) && !hard;
     w_.summary(fmt::format("{} along axis {} of {}", node_.op->name, axis_, text(node_.inputs[0]->type)));
     if (vectors && inner_.is(1) && are_short())
       short_rows();
@@ -88,6 +89,9 @@ class Writer {
     w_.close_parts();
   }
 
+  std::string element(const char* of) const {
+    return load_text(node_.inputs[0]->type.dtype, fmt::format("{}[i]", of));
+  }
   bool whole() const { return w_.target.lanes == 1 || (n_.is_static() && n_.value() % w_.target.lanes == 0); }
 
   // for whole vectors: body(p) with `step` vectors at once; the tail in the same words with a count.
@@ -100,7 +104,7 @@ class Writer {
     w_.out.line("}}");
     w_.out.line("for (; i + kLanes <= {}; i += kLanes) m0 = max(m0, load(from + i));", n);
     w_.out.line("float top = hmax(max(m0, m1));");
-    if (!whole()) w_.out.line("for (; i < {}; ++i) top = max(top, from[i]);", n);
+    if (!whole()) w_.out.line("for (; i < {}; ++i) top = max(top, {});", n, element("from"));
     w_.out.blank();
   }
   void sum(const std::string& n) {
@@ -125,7 +129,7 @@ class Writer {
     w_.out.line("float total = hsum(add(s0, s1));");
     if (!whole()) {
       w_.out.line("for (; i < {}; ++i) {{", n);
-      w_.out.line("const float e = exp_nonpos(from[i] - top);");
+      w_.out.line("const float e = exp_nonpos({} - top);", element("from"));
       if (!log_) w_.out.line("to[i] = e;");
       w_.out.line("total += e;");
       w_.out.line("}}");
@@ -147,7 +151,8 @@ class Writer {
     w_.out.line("}}");
     if (whole()) return;
     w_.out.line("for (; i < {}; ++i) {{", n);
-    w_.out.line("const float v = {};", log_ ? "(from[i] - top) - log_total" : "to[i] * scale");
+    w_.out.line("const float v = {};", log_ ? fmt::format("({} - top) - log_total", element("from"))
+                                                : element("to") + " * scale");
     w_.out.line("to[i] = {};", epilogue.scalar("v", index, w_.out, TextMode::kLane));
     w_.out.line("}}");
   }

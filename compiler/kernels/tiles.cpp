@@ -187,4 +187,23 @@ int floats_ahead(const Target& t, int vectors, int64_t tiles) {
 
 std::string mac_word(const Target& t) { return machine_of(t).in_order ? "mac_in_order" : "mac"; }
 
+void TileSums::declare(const std::string& pixels, const std::string& bias) const {
+  w_.out.line("Tile<kVectors, {}> sum;", pixels);
+  if (blocks_)
+    w_.out.line("BlockSums<kVectors, {}{}> blocks;", pixels,
+                block_ > 0 ? fmt::format(", {}, sinter::half", block_) : "");
+  w_.out.line("tile_bias(sum, {});", bias.empty() ? "static_cast<const float*>(nullptr)" : bias);
+}
+void TileSums::add(const std::string& x, const std::string& pixel_stride, const std::string& weights,
+                   const std::string& k, const std::string& more) const {
+  if (blocks_)
+    w_.out.line("mac_in_blocks<{}>(sum, blocks, {}, {}, {}, {}{});", machine_of(w_.target).in_order, x,
+                pixel_stride, weights, k, more);
+  else
+    w_.out.line("{}(sum, {}, {}, {}, {}{});", mac_word(w_.target), x, pixel_stride, weights, k, more);
+}
+void TileSums::end() const {
+  if (blocks_) w_.out.line("blocks.end(sum);");
+}
+
 }  // namespace sinter

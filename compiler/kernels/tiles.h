@@ -95,4 +95,26 @@ int floats_ahead(const Target&, int vectors, int64_t tiles);
 // The word of mac.h for the target's pipeline: "mac" or "mac_in_order".
 std::string mac_word(const Target&);
 
+// The sums of a tile whose `k` products come in runs. Long sums of halves are made in blocks, which are added up
+// as floats; where `block` is given, blocks of so many are added up as halves (mac_half.h).
+class TileSums {
+ public:
+  TileSums(LayerWriter& w, int64_t k, int block = 0)
+      : w_(w), block_(block), blocks_(w.element.is_half() && k > (block > 0 ? block : kOneBlock)) {}
+  // Declares the tile `sum` of kVectors x `pixels` that starts with `bias`, a text.
+  void declare(const std::string& pixels, const std::string& bias) const;
+  // The call of mac_word for a run; `more`: further arguments, with commas.
+  void add(const std::string& x, const std::string& pixel_stride, const std::string& weights,
+           const std::string& k, const std::string& more) const;
+  // Behind the last run.
+  void end() const;
+
+ private:
+  // Products that one block of halves may sum (docs/decisions/0020-half-arithmetic.md).
+  static constexpr int64_t kOneBlock = 192;
+  LayerWriter& w_;
+  int block_;
+  bool blocks_;
+};
+
 }  // namespace sinter

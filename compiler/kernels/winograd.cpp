@@ -17,6 +17,8 @@
 
 #include "ir/error.h"
 
+#include "sinter/half.h"
+
 namespace sinter {
 namespace {
 
@@ -137,8 +139,17 @@ constexpr size_t kTiles = 4;
 template <class T>
 using Lanes = std::array<T, kTiles>;
 
-// a d bt of every tile, rounded to float at every step; d is columns(a) x columns(b), the result rows(a) x
-// rows(b).
+struct ToFloat {
+  static constexpr Rounding kind = Rounding::kFloats;
+  float operator()(float x) const { return x; }
+};
+struct ToHalf {
+  static constexpr Rounding kind = Rounding::kHalves;
+  float operator()(float x) const { return to_float(to_half(x)); }
+};
+
+// a d bt of every tile, rounded at every step; d is columns(a) x columns(b), the result rows(a) x rows(b).
+template <class Round>
 std::vector<Lanes<float>> both_sides(const Matrix<float>& a, const std::vector<Lanes<float>>& d,
                                      const Matrix<float>& b) {
   const size_t height = a[0].size(), width = b[0].size();
@@ -146,11 +157,17 @@ std::vector<Lanes<float>> both_sides(const Matrix<float>& a, const std::vector<L
   for (size_t i = 0; i < a.size(); ++i)
     for (size_t j = 0; j < width; ++j)
       for (size_t k = 0; k < height; ++k)
-        for (size_t s = 0; s < kTiles; ++s) t[i * width + j][s] += a[i][k] * d[k * width + j][s];
+        for (size_t s = 0; s < kTiles; ++s) {
+          float& sum = t[i * width + j][s];
+          sum = Round()(sum + Round()(a[i][k]) * d[k * width + j][s]);
+        }
   for (size_t i = 0; i < a.size(); ++i)
     for (size_t j = 0; j < b.size(); ++j)
       for (size_t k = 0; k < width; ++k)
-        for (size_t s = 0; s < kTiles; ++s) y[i * b.size() + j][s] += t[i * width + k][s] * b[j][k];
+        for (size_t s = 0; s < kTiles; ++s) {
+          float& sum = y[i * b.size() + j][s];
+          sum = Round()(sum + t[i * width + k][s] * Round()(b[j][k]));
+        }
   return y;
 }
 
@@ -219,10 +236,9 @@ void transform_when_used(const float* weights, double* to) {
   }
 }
 
-}  // namespace
-
-double winograd_error(const float* weights, int64_t out, int64_t in, const WinogradTile& tile,
-                      bool when_used) {
+template <class Round>
+double error_of(const float* weights, int64_t out, int64_t in, const WinogradTile& tile, bool when_used) {
+  constexpr bool kHalves = Round::kind == Rounding::kHalves;
   const auto positions = static_cast<size_t>(tile.positions());
   const Axis down(tile.down), along(tile.along);
   std::mt19937 random(1);
@@ -231,19 +247,19 @@ double winograd_error(const float* weights, int64_t out, int64_t in, const Winog
   for (int64_t c = 0; c < in; ++c) {
     std::vector<Lanes<float>> d(positions);
     for (auto& tiles : d)
-      for (float& f : tiles) f = static_cast<float>(random()) / 2147483648.0f - 1.0f;
+      for (float& f : tiles) f = Round()(static_cast<float>(random()) / 2147483648.0f - 1.0f);
     inputs.emplace_back();
     for (const auto& tiles : d) {
       inputs.back().emplace_back();
       std::copy(tiles.begin(), tiles.end(), inputs.back().back().begin());
     }
-    transformed.push_back(both_sides(down.input, d, along.input));
+    transformed.push_back(both_sides<Round>(down.input, d, along.input));
   }
   const WinogradWeights transforms(tile);
   double worst = 0, largest = 0;
   std::vector<double> w(positions);
   for (int64_t o = 0; o < out; o += std::max<int64_t>(1, out / kChannels)) {
-    std::vector<Lanes<float>> sums(positions);
+    std::vector<Lanes<float>> sums(positions), block(positions);
     std::vector<Lanes<double>> exact(static_cast<size_t>(tile.outputs()));
     for (int64_t c = 0; c < in; ++c) {
       const float* k = weights + (o * in + c) * tile.taps();
@@ -253,12 +269,18 @@ double winograd_error(const float* weights, int64_t out, int64_t in, const Winog
         transforms.transform(k, w.data());
       const auto& v = transformed[static_cast<size_t>(c)];
       for (size_t i = 0; i < positions; ++i)
-        for (size_t s = 0; s < kTiles; ++s) sums[i][s] += v[i][s] * static_cast<float>(w[i]);
+        for (size_t s = 0; s < kTiles; ++s) {
+          float& sum = (kHalves ? block : sums)[i][s];
+          sum = Round()(sum + v[i][s] * Round()(static_cast<float>(w[i])));
+        }
+      if (kHalves && (c + 1 == in || (c + 1) % kWinogradBlock == 0))
+        for (size_t i = 0; i < positions; ++i)
+          for (size_t s = 0; s < kTiles; ++s) sums[i][s] = Round()(sums[i][s] + block[i][s]), block[i][s] = 0;
       convolve(tile, k, inputs[static_cast<size_t>(c)], exact);
     }
     for (size_t i = 0; when_used && i < positions; ++i)
       for (float& sum : sums[i]) sum *= kWhenUsed[i / 6] * kWhenUsed[i % 6];
-    const auto y = both_sides(down.output, sums, along.output);
+    const auto y = both_sides<Round>(down.output, sums, along.output);
     for (size_t i = 0; i < y.size(); ++i)
       for (size_t s = 0; s < kTiles; ++s) {
         worst = std::max(worst, std::abs(static_cast<double>(y[i][s]) - exact[i][s]));
@@ -266,6 +288,14 @@ double winograd_error(const float* weights, int64_t out, int64_t in, const Winog
       }
   }
   return largest > 0 ? worst / largest : 0;
+}
+
+}  // namespace
+
+double winograd_error(const float* weights, int64_t out, int64_t in, const WinogradTile& tile, bool when_used,
+                      Rounding rounding) {
+  return rounding == Rounding::kHalves ? error_of<ToHalf>(weights, out, in, tile, when_used)
+                                       : error_of<ToFloat>(weights, out, in, tile, when_used);
 }
 
 }  // namespace sinter

@@ -51,10 +51,15 @@ class WinogradWeights {
 // (runtime/sinter/winograd.h, winograd_square_sums): row and column 1 multiplied by sqrt(2).
 std::array<float, 9> winograd_square(const float* weights);
 
+// What transforms and sums are rounded to.
+enum class Rounding { kFloats, kHalves };
+// Products that a block of halves sums, before blocks are added up, in halves too.
+constexpr int kWinogradBlock = 32;
+
 // The greatest error that this tile makes in float with a layer's weights [out][in][tile.taps()], on seeded
 // inputs in [-1, 1), relative to the largest output. `when_used`: the weights are transformed when they are
 // used.
 double winograd_error(const float* weights, int64_t out, int64_t in, const WinogradTile& tile,
-                      bool when_used = false);
+                      bool when_used = false, Rounding rounding = Rounding::kFloats);
 
 }  // namespace sinter

@@ -81,7 +81,7 @@ int64_t group_of(const Node& n, const Context& context, const WinogradTile& shap
   constexpr int64_t kInFlight = 8;
   const WinogradLayer l = winograd_layer(n);
   const int64_t positions = shape.positions(), tile = t.tile(panels.vectors);
-  const int64_t each = positions * 4 * (winograd_pitch(l, t) + int64_t{panels.vectors} * t.lanes);
+  const int64_t each = positions * t.element_bytes() * (winograd_pitch(l, t) + int64_t{panels.vectors} * t.lanes);
   const int64_t spare = 2 * positions * 64;  // between planes
   const int64_t allowed = (context.of(n).winograd.bytes - spare) / each;
   if (allowed < tile) return allowed * panels.vectors >= kInFlight ? allowed : 0;
@@ -100,7 +100,8 @@ bool fits_by_positions(const Node& n, const Context& context, const WinogradTile
   const Window w = winograd_plane(n);
   if (!w.out[0].is_static() || !w.out[1].is_static()) return false;
   const int64_t tiles = tiles_in(w, shape);
-  const int64_t in = 4 * tiles * winograd_pitch(l, t), out = 4 * tiles * round_up(l.out, t.lanes);
+  const int64_t each = t.element_bytes() * tiles, in = each * winograd_pitch(l, t),
+                out = each * round_up(l.out, t.lanes);
   return in <= m.l1 && shape.positions() * out <= 2 * m.l2 &&
          shape.positions() * (in + out + 128) <= context.of(n).winograd.bytes;
 }
@@ -129,15 +130,16 @@ WinogradChoice modelled(const Node& n, const Context& context, const WinogradTil
   const double sums =
       positions * static_cast<double>(tiles) * static_cast<double>(l.in) * out * density / machine.fma;
   const double matrices = static_cast<double>(tile.matrices()) / static_cast<double>(tile.positions());
+  const double bytes = t.element_bytes();
   const double weights =
-      positions * (when_used ? 0.25 : matrices) * static_cast<double>(l.in) * out * t.lanes * 4;
+      positions * (when_used ? 0.25 : matrices) * static_cast<double>(l.in) * out * t.lanes * bytes;
   // Bytes of all inputs, of one panel's weights, and of all sums.
-  const double inputs = 4 * positions * static_cast<double>(tiles * winograd_pitch(l, t)),
+  const double inputs = bytes * positions * static_cast<double>(tiles * winograd_pitch(l, t)),
                panel = weights / out * panels.vectors,
-               outputs = 4 * positions * static_cast<double>(tiles) * out * t.lanes;
+               outputs = bytes * positions * static_cast<double>(tiles) * out * t.lanes;
   // Of its positions' inputs and its tiles' sums a thread has made its share itself.
   const double exchanged =
-      (inputs + 4 * static_cast<double>(tile.positions() * share) * out * t.lanes) * (threads - 1) / threads;
+      (inputs + bytes * static_cast<double>(tile.positions() * share) * out * t.lanes) * (threads - 1) / threads;
   const auto l2 = static_cast<double>(machine.l2);
   double stream = winograd_stream(context.of(n).weights, machine, weights, groups, threads);
   if (by_positions)
@@ -173,13 +175,14 @@ double direct_cycles(const Node& n, const Context& context) {
   const double out = std::ceil(static_cast<double>(l.out) / t.lanes);
   const double taps = static_cast<double>(l.taps()) * columns_share(n, context);
   const double sums = taps * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
-  const double weights = taps * static_cast<double>(l.in) * out * t.lanes * 4;
+  const double weights = taps * static_cast<double>(l.in) * out * t.lanes * t.element_bytes();
   return beside_stream(sums, stream_cycles(machine, weights, 1, context.of(n).weights.near));
 }
 
 // The tiles of at most so many outputs along an axis, squares and those with eight positions along one axis
 // and six along the other; of a line's, along it. What was measured (plan/tuning.h) names a square or a line.
-std::vector<WinogradTile> tiles_of(const Node& n, const Decision& d) {
+// Eight positions are too coarse in halves.
+std::vector<WinogradTile> tiles_of(const Node& n, const Decision& d, const Target& t) {
   const WinogradLayer l = winograd_layer(n);
   const int64_t most = most_winograd(n, d), tuned = d.winograd.tile;
   const bool is_line = l.down.taps == 1 || l.along.taps == 1;
@@ -190,7 +193,7 @@ std::vector<WinogradTile> tiles_of(const Node& n, const Decision& d) {
     tile.along.outputs = static_cast<int>(winograd_outputs(l.along.taps, l.along.stride, width));
     const int more = std::max(tile.down.outputs, tile.along.outputs),
               less = is_line ? more : std::min(tile.down.outputs, tile.along.outputs);
-    if (less < 2 || more > most) return;
+    if (less < 2 || more > most || (t.of_halves && tile.most_positions() > 6)) return;
     if (tuned == 0 || (height == width && tuned == more)) tiles.push_back(tile);
   };
   for (const int n : {8, 6, 4}) add(n, n);
@@ -204,11 +207,12 @@ std::vector<WinogradTile> tiles_of(const Node& n, const Decision& d) {
 
 namespace {
 // What its error depends on beside the weights.
-std::string text_of(const WinogradChoice& c) {
+std::string text_of(const WinogradChoice& c, bool halves) {
   const auto axis = [](const WinogradAxis& a) {
     return fmt::format("{} {} {}", a.outputs, a.taps, a.stride);
   };
-  return fmt::format("winograd {} x {}{}", axis(c.tile.down), axis(c.tile.along), c.when_used ? " used" : "");
+  return fmt::format("winograd {} x {}{}{}", axis(c.tile.down), axis(c.tile.along), c.when_used ? " used" : "",
+                     halves ? " halves" : "");
 }
 }  // namespace
 
@@ -219,7 +223,7 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Context& cont
   constexpr double kTiles = 0.8;
   const WinogradLayer l = winograd_layer(n);
   std::vector<WinogradChoice> choices;
-  for (const WinogradTile& tile : tiles_of(n, context.of(n))) {
+  for (const WinogradTile& tile : tiles_of(n, context.of(n), t)) {
     choices.push_back(modelled(n, context, tile, false));
     if (!fits_by_positions(n, context, tile)) continue;
     choices.push_back(modelled(n, context, tile, true));
@@ -240,8 +244,14 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Context& cont
   const WinogradChoice* coarse = nullptr;  // the cheapest with more than the usual error
   for (WinogradChoice& c : choices) {
     if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
-    c.error = context.decisions.error(
-        l.weight, text_of(c), [&] { return winograd_error(l.weight, l.out, l.in, c.tile, c.when_used); });
+    c.error = context.decisions.error(l.weight, text_of(c, t.of_halves), [&] {
+      return winograd_error(l.weight, l.out, l.in, c.tile, c.when_used,
+                            t.of_halves ? Rounding::kHalves : Rounding::kFloats);
+    });
+    if (t.of_halves) {
+      if (c.error <= kMaxWinogradErrorOfHalves) return c;
+      continue;
+    }
     const bool few = l.taps() * l.in <= kFewProducts;
     if (c.error <= (few ? kErrorOfFew : kUsualError)) return is_worth_more(coarse, c.cycles) ? *coarse : c;
     if (c.error <= kMaxWinogradError && !few && !coarse) coarse = &c;

@@ -251,8 +251,8 @@ bool is_plain_convolution(const Node& n) {
   if (std::string_view(n.op->name) != "Conv" || n.op->domain[0] != 0 || !is_channels_last(n.attributes))
     return false;
   const Value& w = *n.inputs[1];
-  if (n.inputs[0]->type.dtype != DType::kF32 || n.outputs[0]->type.dtype != DType::kF32 || !w.data)
-    return false;
+  const DType element = n.freedom.halves == Halves::kComputed ? DType::kF16 : DType::kF32;
+  if (n.inputs[0]->type.dtype != element || n.outputs[0]->type.dtype != element || !w.data) return false;
   if (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data) return false;
   return n.attributes.integer("group", 1) == 1 && w.data->rank() >= 3 && w.data->rank() <= 4;
 }

@@ -19,6 +19,8 @@ struct PassOptions {
   bool exact = false;  // only rewrites that keep every rounding step of the model
   bool channels_last = true;
   bool tile_matrices = false;  // the target has them
+  bool halves = false;         // --fp16, and the target has their arithmetic
+  std::set<std::string> keep_f32;  // names of nodes that compute floats all the same
   bool dot_products = false;   // products of bytes: the target sums four at a time, or weights stay small
 };
 

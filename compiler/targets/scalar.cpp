@@ -7,6 +7,7 @@
 namespace sinter {
 
 int tile_neon(int vectors);
+int tile_neon_halves(const Target&, int vectors);
 int tile_x86(int vectors, int registers, bool fused);
 
 const std::vector<Target>& targets_scalar() {
@@ -18,6 +19,7 @@ const std::vector<Target>& targets_scalar() {
 
 int Target::tile(int vectors) const {
   if (lanes == 1) return vectors >= 4 ? 2 : 4;
+  if (of_halves) return tile_neon_halves(*this, vectors);
   return aarch64 ? tile_neon(vectors) : tile_x86(vectors, registers, isa != std::string_view("sse42"));
 }
 

@@ -23,7 +23,13 @@ struct Target {
   bool dot_products = false;   // one instruction sums four products of bytes (runtime/sinter/dot.h)
   bool tile_matrices = false;  // products of tiles of bfloat16 (runtime/sinter/amx.h)
   bool byte_matrices = false;  // ... of matrices of bytes (runtime/sinter/dot_matrices.h)
+  bool halves = false;         // arithmetic of 16-bit floats (runtime/sinter/half_arithmetic.h)
+  int element_bytes() const { return of_halves ? 2 : 4; }
+  bool of_halves = false;      // the row is for layers that compute in them: lanes and tiles are halves'
 };
+
+// The target as layers that compute in halves see it: more lanes, other tiles. It must have `halves`.
+const Target& in_halves(const Target&);
 
 const std::vector<const Target*>& all_targets();
 // nullptr where unknown. "host" is the best row that this machine can execute.

@@ -1,4 +1,5 @@
 // The table of targets, and which of them this machine is.
+#include <map>
 #include <string_view>
 
 #if defined(__x86_64__)
@@ -106,6 +107,20 @@ const Target* find_target(const std::string& name) {
   for (const Target* t : all_targets())
     if (name == t->name) return t;
   return nullptr;
+}
+
+const Target& in_halves(const Target& t) {
+  static const std::map<std::string_view, Target> table = [] {
+    std::map<std::string_view, Target> rows;
+    for (const Target* row : all_targets())
+      if (row->halves) {
+        Target& of = rows.emplace(row->name, *row).first->second;
+        of.lanes = 2 * row->lanes;
+        of.of_halves = true;
+      }
+    return rows;
+  }();
+  return table.at(t.name);
 }
 
 }  // namespace sinter

@@ -12,6 +12,8 @@ namespace sinter {
 
 struct half {
   uint16_t bits;
+  operator float() const;  // exact
+  half& operator=(float);  // rounded
 };
 struct bfloat16 {
   uint16_t bits;
@@ -63,6 +65,9 @@ inline half to_half(float x) {
   }
   return {static_cast<uint16_t>(sign | h)};
 }
+
+inline half::operator float() const { return to_float(*this); }
+inline half& half::operator=(float x) { return *this = to_half(x); }
 
 inline float to_float(bfloat16 b) { return half_detail::float_of(static_cast<uint32_t>(b.bits) << 16); }
 

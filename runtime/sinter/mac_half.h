@@ -246,6 +246,77 @@ SINTER_INLINE bool mac_blocks(HalfTile<OB, T>& acc, float* sums, const half* x, 
   return true;
 }
 
+// Sums over several runs of k, in blocks of at most `Block` values, which are added up as `Sum`. Between runs the tile has the
+// block that is open; end() leaves the whole sums in the tile, rounded once.
+template <int OB, int T, int Block = 128, class Sum = float>
+struct BlockSums {
+  Sum a[T * OB * kHalfLanes] = {};
+  std::ptrdiff_t open = 0;  // values of k in the open block
+
+  __attribute__((always_inline)) void close(HalfTile<OB, T>& acc) {
+    flush<false>(acc, a);
+    open = 0;
+  }
+  __attribute__((always_inline)) void end(HalfTile<OB, T>& acc) const {
+    SINTER_UNROLL
+    for (int t = 0; t < T; t++) {
+      SINTER_UNROLL
+      for (int o = 0; o < OB; o++) {
+        if constexpr (std::is_same_v<Sum, float>)
+          acc.a[t][o] = narrow(whole_sum(acc, a, t, o));
+        else
+          acc.a[t][o] = add(acc.a[t][o], load<f16v>(a + (t * OB + o) * kHalfLanes));
+      }
+    }
+  }
+};
+template <bool InOrder, int OB, int T, int Block, class Sum, class Row = HalfRow<OB>>
+SINTER_INLINE void mac_in_blocks(HalfTile<OB, T>& acc, BlockSums<OB, T, Block, Sum>& blocks, const half* x,
+                                 std::ptrdiff_t pixel_stride, const half* w, std::ptrdiff_t k,
+                                 Row row = Row()) {
+  while (k > 0) {
+    if (blocks.open >= Block) blocks.close(acc);
+    const std::ptrdiff_t room = Block - blocks.open, n = k < room ? k : room;
+    if constexpr (InOrder)
+      mac_in_order(acc, x, pixel_stride, w, n, row);
+    else
+      mac(acc, x, pixel_stride, w, n, row);
+    x += n, w += n * Row::value, k -= n, blocks.open += n;
+  }
+}
+
+// The sums of one pixel at an edge, as those of mac.h's Chains: its tile and blocks. Halves need no more
+// chains.
+template <int OB, int = 0>
+struct HalfChains {
+  HalfTile<OB, 1> tile;
+  BlockSums<OB, 1> blocks;
+};
+constexpr int chains_of_halves(int) { return 0; }
+template <int OB, int Count>
+SINTER_INLINE void chains_bias(HalfChains<OB, Count>& sums, const half* bias) {
+  tile_bias(sums.tile, bias);
+}
+template <int OB, int Count>
+SINTER_INLINE HalfTile<OB, 1> chains_sum(HalfChains<OB, Count>& sums) {
+  sums.blocks.end(sums.tile);
+  return sums.tile;
+}
+template <int OB, int Count, class Row = HalfRow<OB>>
+SINTER_INLINE void mac_chains(HalfChains<OB, Count>& sums, const half* x, const half* w, std::ptrdiff_t k,
+                              Row row = Row()) {
+  mac_in_blocks<false>(sums.tile, sums.blocks, x, 0, w, k, row);
+}
+// One pixel's sums that are done by a single run of k.
+template <int Whole = 0, int OB, class Row = HalfRow<OB>>
+SINTER_INLINE void mac_row(HalfTile<OB, 1>& acc, const half* x, const half* w, std::ptrdiff_t k,
+                           Row row = Row()) {
+  BlockSums<OB, 1> blocks;
+  mac_in_blocks<false>(acc, blocks, x, 0, w, k, row);
+  blocks.end(acc);
+}
+SINTER_INLINE f16v load_half_start(const half* p) { return detail::load_half_start(p); }
+
 }  // namespace sinter::SINTER_ISA
 
 #endif  // SINTER_MAC_HALF_H_
