@@ -17,8 +17,14 @@
 namespace sinter {
 namespace {
 
+// Floats that halves are made of are planes always (passes/compute_in_halves.cpp).
+bool makes_halves(const Node& n) {
+  return n.freedom.halves == Halves::kComputed && n.inputs[0]->type.dtype == DType::kF32;
+}
+
 bool accepts(const Node& n, const Context& c) {
-  return c.target.aarch64 && c.of(n).reads_nchw && std::string_view(n.op->name) == "Conv" &&
+  if (std::string_view(n.op->name) != "Conv" || n.op->domain[0] != 0) return false;
+  return c.target.aarch64 && (c.of(n).reads_nchw || makes_halves(n)) &&
          (!n.epilogue || has_vector_text(*n.epilogue, element_type(n)));
 }
 
@@ -39,6 +45,7 @@ class Writer {
   }
 
   void emit() {
+    SINTER_CHECK(w_.decision.reads_nchw, "planes are read as a picture");
     w_.include("sinter/mac.h");
     w_.include("sinter/planes.h");
     w_.flops(product(w_.node.outputs[0]->type.shape) * Dim(2 * channels_ * taps_));
@@ -162,7 +169,7 @@ const std::vector<Kernel>& kernels_conv_planes() {
        "convolution of a picture's planes, whose taps are gathered a row at a time",
        accepts,
        emit,
-       {.writes_apart = true, .rows = true}}};
+       {.writes_apart = true, .rows = true, .reads_nchw = true}}};
   return table;
 }
 

@@ -228,7 +228,23 @@ class Rewriter {
     c->perm = v->perm;
     return c;
   }
+  // A Transpose of a picture's channels can round or widen on the way (kernels/copy.cpp), where nobody else
+  // wants what it makes.
+  bool can_convert(const Node* t) const {
+    if (!t || !is_op(t, "Transpose") || t->outputs[0]->users.size() > 1) return false;
+    const std::vector<int64_t> perm = transpose_perm(*t);
+    const bool last = perm == std::vector<int64_t>{0, 2, 3, 1};
+    if (!last && perm != std::vector<int64_t>{0, 3, 1, 2}) return false;
+    const Shape& s = (last ? t->outputs[0] : t->inputs[0])->type.shape;
+    return is_static(s) && s[0].is(1) && s[3].value() > 4;
+  }
   Value* half_of(Value* v, Node* user) {
+    if (can_convert(v->producer) && !g_.is_output(v) && v->producer->inputs[0]->type.dtype == DType::kF32) {
+      v->producer->freedom.halves = Halves::kStored;
+      v->type.dtype = DType::kF16;
+      halves_.insert(v);
+      return v;
+    }
     Value*& h = half_forms_[v];
     if (h) return h;
     h = v->data ? g_.add_constant(v->name, v->data->converted(DType::kF16)) : cast(v, DType::kF16, user);
@@ -247,6 +263,12 @@ class Rewriter {
       Value* y = out;
       if (!is_half(y)) continue;
       Node* maker = y->producer;
+      if (can_convert(maker) && y->users.empty() && is_half(maker->inputs[0])) {
+        maker->freedom.halves = Halves::kStored;
+        y->type.dtype = DType::kF32;
+        halves_.erase(y);
+        continue;
+      }
       Value* h = g_.add_value(y->name, y->type);
       h->origin = y->origin;
       h->perm = y->perm;

@@ -29,7 +29,7 @@ const std::vector<Step>& all_steps() {
        "behind schedule: what is written early keeps the result alive", true,
        [](Graph& g, const StepOptions& o, Decisions& d) { place_concats(g, o.target, d); }},
       {"read_planes", "Lets the first convolution read a picture's planes.",
-       "behind place_concats: a picture has one reader", true,
+       "behind place_concats: a picture has one reader", false,
        [](Graph& g, const StepOptions& o, Decisions& d) { read_planes(g, o.target, d); }},
       {"make_strips",
        "Runs layers together, a few rows at a time, where what is between them leaves the cache.",

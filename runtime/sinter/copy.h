@@ -41,8 +41,8 @@ SINTER_INLINE void fill(T* to, std::int64_t n, std::common_type_t<T> value) {
 
 namespace detail {
 
-template <class T>
-SINTER_INLINE void transpose_block(T* to, std::int64_t to_row, const T* from, std::int64_t from_row,
+template <class T, class F>
+SINTER_INLINE void transpose_block(T* to, std::int64_t to_row, const F* from, std::int64_t from_row,
                                    std::int64_t rows, std::int64_t columns) {
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < columns; ++c) to[r * to_row + c] = from[c * from_row + r];
@@ -58,9 +58,14 @@ SINTER_INLINE void store_bits(std::int32_t* p, SINTER_ISA::f32v v) {
   SINTER_ISA::store(p, SINTER_ISA::bits(v));
 }
 
+#if defined(SINTER_CONVERT_H_)
+SINTER_INLINE SINTER_ISA::f32v load_bits(const half* p) { return SINTER_ISA::load(p); }
+SINTER_INLINE void store_bits(half* p, SINTER_ISA::f32v v) { SINTER_ISA::store(p, v); }
+#endif
+
 // kLanes x kLanes elements, in registers.
-template <class T>
-SINTER_INLINE void transpose_tile(T* to, std::int64_t to_row, const T* from, std::int64_t from_row) {
+template <class T, class F>
+SINTER_INLINE void transpose_tile(T* to, std::int64_t to_row, const F* from, std::int64_t from_row) {
   using namespace SINTER_ISA;
   f32v v[kLanes];
   SINTER_UNROLL
@@ -93,11 +98,31 @@ SINTER_INLINE void transpose_bytes(T* to, std::int64_t to_row, const T* from, st
   SINTER_UNROLL
   for (int i = 0; i < 16; ++i) std::memcpy(to + i * to_row, &v[i], 16);
 }
+// 8 x 8 elements of two bytes, in the same way.
+template <class T>
+SINTER_INLINE void transpose_pairs(T* to, std::int64_t to_row, const T* from, std::int64_t from_row) {
+  typedef unsigned short Row __attribute__((vector_size(16)));
+  Row v[8], next[8];
+  SINTER_UNROLL
+  for (int i = 0; i < 8; ++i) std::memcpy(&v[i], from + i * from_row, 16);
+  SINTER_UNROLL
+  for (int turn = 0; turn < 3; ++turn) {
+    SINTER_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      next[2 * i] = __builtin_shufflevector(v[i], v[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+      next[2 * i + 1] = __builtin_shufflevector(v[i], v[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+    SINTER_UNROLL
+    for (int i = 0; i < 8; ++i) v[i] = next[i];
+  }
+  SINTER_UNROLL
+  for (int i = 0; i < 8; ++i) std::memcpy(static_cast<void*>(to + i * to_row), &v[i], 16);
+}
 #endif
 
 // A whole block of the cache's grain: 16 x 16 elements.
-template <class T>
-SINTER_INLINE void transpose_tiles(T* to, std::int64_t to_row, const T* from, std::int64_t from_row) {
+template <class T, class F>
+SINTER_INLINE void transpose_tiles(T* to, std::int64_t to_row, const F* from, std::int64_t from_row) {
   for (int r = 0; r < 16; r += SINTER_ISA::kLanes)
     for (int c = 0; c < 16; c += SINTER_ISA::kLanes)
       transpose_tile(to + r * to_row + c, to_row, from + c * from_row + r, from_row);
@@ -107,9 +132,10 @@ SINTER_INLINE void transpose_tiles(T* to, std::int64_t to_row, const T* from, st
 }  // namespace detail
 
 // to[r * to_row + c] = from[c * from_row + r] for r < rows, c < columns. Block by block of 16 x 16, so that a
-// line of the cache that is begun is finished; elements of four bytes and of one go through registers.
-template <class T>
-[[gnu::noinline]] static void transpose(T* to, std::int64_t to_row, const T* from, std::int64_t from_row,
+// line of the cache that is begun is finished; elements of four, two and one bytes go through registers.
+// Floats may be made halves on the way, and halves floats (convert.h comes first then).
+template <class T, class F>
+[[gnu::noinline]] static void transpose(T* to, std::int64_t to_row, const F* from, std::int64_t from_row,
                                         std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t kBlock = 16;
   for (std::int64_t r = 0; r < rows; r += kBlock) {
@@ -117,9 +143,9 @@ template <class T>
       const std::int64_t high = rows - r < kBlock ? rows - r : kBlock;
       const std::int64_t wide = columns - c < kBlock ? columns - c : kBlock;
       T* const block = to + r * to_row + c;
-      const T* const source = from + c * from_row + r;
+      const F* const source = from + c * from_row + r;
 #if !defined(SINTER_ISA_SCALAR)
-      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, std::int32_t>) {
+      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, std::int32_t> || std::is_same_v<F, float>) {
         using SINTER_ISA::kLanes;
         if (high == kBlock && wide == kBlock) {
           detail::transpose_tiles(block, to_row, source, from_row);
@@ -137,11 +163,24 @@ template <class T>
       }
 #endif
 #if defined(SINTER_HAS_SHUFFLES)
-      if constexpr (sizeof(T) == 1) {
+      if constexpr (sizeof(T) == 1 && sizeof(F) == 1) {
         if (high == kBlock && wide == kBlock) {
           detail::transpose_bytes(block, to_row, source, from_row);
           continue;
         }
+      }
+      if constexpr (sizeof(T) == 2 && sizeof(F) == 2) {
+        for (std::int64_t i = 0; i < high; i += 8)
+          for (std::int64_t j = 0; j < wide; j += 8) {
+            T* const corner = block + i * to_row + j;
+            const F* const other = source + j * from_row + i;
+            if (high - i >= 8 && wide - j >= 8)
+              detail::transpose_pairs(corner, to_row, other, from_row);
+            else
+              detail::transpose_block(corner, to_row, other, from_row, high - i < 8 ? high - i : 8,
+                                      wide - j < 8 ? wide - j : 8);
+          }
+        continue;
       }
 #endif
       detail::transpose_block(block, to_row, source, from_row, high, wide);
