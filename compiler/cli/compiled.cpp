@@ -4,9 +4,11 @@
 #include <iostream>
 
 #include "cli/errors.h"
+#include "cli/samples.h"
 #include "cli/tuning_file.h"
 #include "emit/printer.h"
 #include "ir/error.h"
+#include "ops/op.h"
 #include "passes/pass.h"
 #include "plan/emitted.h"
 #include "plan/steps.h"
@@ -57,6 +59,7 @@ std::string banner_command(const ModelOptions& o, const Target& target, const st
   if (o.exact) s += " --exact";
   if (o.small_weights) s += " --small-weights";
   if (o.fp16) s += " --fp16";
+  if (o.fp16 && o.fp16_error != 1e-2) s += fmt::format(" --fp16-error {}", o.fp16_error);
   for (const std::string& n : o.keep_f32) s += " --keep-f32 " + plain(n);
   if (o.threads > 1) s += " --threads " + std::to_string(o.threads);
   if (o.trace) s += " --trace";
@@ -152,6 +155,42 @@ void share_plan(Compiled& c, const ModelOptions& o, int64_t max_ram) {
   if (c.plan.arena_bytes > max_ram) plan_once(c, o.threads, false);
 }
 
+// --fp16: the samples with which the pass measures, and the nodes that it must leave.
+void compute_halves(const ModelOptions& o, const Target& target, const Graph& g, PassOptions& passes) {
+  for (const std::string& name : o.keep_f32)
+    if (std::none_of(g.nodes.begin(), g.nodes.end(), [&](const auto& n) { return n->name == name; }))
+      throw UsageError(fmt::format("--keep-f32 {}: the model has no such node", sinter::quoted(name)));
+  if (!o.fp16) return;
+  if (!target.halves) {
+    std::cerr << "sinter: warning: " << target.name
+              << " has no arithmetic of halves: --fp16 changes nothing there; `sinter targets` lists those that "
+                 "have\n";
+    return;
+  }
+  passes.halves = true;
+  passes.half_error = o.fp16_error;
+  passes.keep_f32.insert(o.keep_f32.begin(), o.keep_f32.end());
+  try {
+    passes.samples = samples_of(o, g);
+    evaluate(g, passes.samples.front());  // what can't be evaluated can't be measured
+  } catch (const Refusal& r) {
+    passes.samples.clear();
+    std::cerr << "sinter: warning: --fp16: the layers' errors can't be measured (" << r.what()
+              << "); give a sample with --data, and compare with sinter verify\n";
+  }
+}
+
+void say_what_stays(const Graph& g, const PassOptions& passes) {
+  std::string names;
+  int count = 0;
+  for (const auto& n : g.nodes)
+    if (n->freedom.half_error > passes.half_error && ++count <= 8)
+      names += fmt::format("{}{} ({:.2g})", names.empty() ? "" : ", ", label(*n), n->freedom.half_error);
+  if (count > 0)
+    std::cerr << fmt::format("sinter: note: --fp16: {} layers stay in float32, whose error in halves is above {}: {}{}\n",
+                             count, passes.half_error, names, count > 8 ? " ..." : "");
+}
+
 }  // namespace
 
 Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool keep_imported) {
@@ -180,9 +219,9 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   passes.exact = o.exact;
   passes.tile_matrices = c.target->tile_matrices;
   passes.dot_products = c.target->dot_products || o.small_weights;  // as floats, bytes would take four times
-  passes.halves = o.fp16 && c.target->halves;
-  passes.keep_f32.insert(o.keep_f32.begin(), o.keep_f32.end());
+  compute_halves(o, *c.target, *c.graph, passes);
   run_passes(*c.graph, passes, of_passes(hooks));
+  if (passes.halves) say_what_stays(*c.graph, passes);
   run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights}, c.decisions, hooks);
   plan_model(c, most_weights);
   if (o.threads > 1) share_plan(c, o, max_ram);

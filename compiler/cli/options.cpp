@@ -116,6 +116,14 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
   app.add_flag("--fp16", o.fp16,
                "layers compute and store float16 where the target does and a half's range and digits are "
                "enough; inputs and outputs keep their types");
+  app.add_option("--fp16-error", o.fp16_error,
+                 "with --fp16, a layer that is further off stays in float32: a share of its largest result")
+      ->check(CLI::PositiveNumber)
+      ->option_text("E [0.01]");
+  app.add_option("--data", o.data,
+                 "DIR: a sample, input_0.pb ... of all inputs; --fp16 measures its errors with it (without, with "
+                 "random inputs)")
+      ->allow_extra_args(false);
   app.add_option("--keep-f32", o.keep_f32, "NODE: with --fp16, this layer computes float32 all the same")
       ->allow_extra_args(false);
   app.add_flag("--trace", o.trace, "the compiled model calls back after each layer");

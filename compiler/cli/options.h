@@ -23,7 +23,9 @@ struct ModelOptions {
   std::string tuning;                         // path; empty: none
   bool exact = false, small_weights = false, trace = false;
   bool fp16 = false;                  // layers compute in halves where the target does
+  double fp16_error = 1e-2;           // the most that a layer of halves may be off, of its largest result
   std::vector<std::string> keep_f32;  // names of nodes that don't
+  std::vector<std::string> data;      // folders with input_0.pb ...: samples
   std::string stop_after;
   std::vector<std::string> print_after, skip_pass;
   bool verify_each = false, time_passes = false;

@@ -29,7 +29,8 @@ bool is_attention(const Node& n) {
 bool accepts(const Node& n, const Context&) {
   if (!is_attention(n) || n.has_output(kScores)) return false;
   for (size_t i : {kQ, kK, kV})
-    if (n.inputs[i]->type.dtype != DType::kF32) return false;
+    if (n.inputs[i]->type.dtype != element_type(n)) return false;
+  if (n.freedom.halves != Halves::kNone && !may_attend_in_halves(n)) return false;
   const Value* mask = n.input(kMask);
   if (mask && mask->type.dtype != DType::kF32 && mask->type.dtype != DType::kBool) return false;
   const AttentionForm f = attention_form(n);
@@ -39,6 +40,7 @@ bool accepts(const Node& n, const Context&) {
 bool accepts_plain(const Node& n, const Context&) { return is_attention(n); }
 
 constexpr double kLog2E = 1.4426950408889634;
+constexpr int64_t kOneBlock = 192;  // products that a sum of halves has without blocks (TileSums)
 
 // What joins the scores: nothing, the same for every query, or something of its own for each.
 enum class Masking { kNone, kShared, kRows };
@@ -108,12 +110,15 @@ class Writer {
   double factor_ = 1;                     // of the products, to scores in units of ln 2
   bool scaled_k_ = false;                 // packed K has it
   int largest_tile_ = 1, last_tile_ = 1;  // queries
+  bool halves() const { return w_.element.is_half(); }
   std::string mask_, scores_, packed_k_, packed_v_, result_;
+  std::string shares_;  // of halves: the weights of a tile as they are multiplied
 };
 
 void Writer::write() {
   for (const char* header : {"sinter/mac.h", "sinter/math.h", "sinter/attention.h", "sinter/dims.h"})
     w_.include(header);
+  if (halves()) w_.include("sinter/attention_half.h");
   w_.flops(f_.batch * f_.q_heads * f_.q_length * f_.total * (f_.head + f_.v_head) * Dim(2));
   w_.summary(fmt::format("Attention of {} heads, {} queries, {} keys of {}{}{}", f_.q_heads.text(),
                          f_.q_length.text(), f_.total.text(), f_.head.text(),
@@ -134,7 +139,7 @@ void Writer::write() {
     packed_k_ = w_.scratch_of_part("packed_k", "float", capacity_ * f_.head.value());
     if (v_row_ == 0) packed_v_ = w_.scratch_of_part("packed_v", "float", capacity_ * padded_);
   }
-  if (masking_ == Masking::kShared) mask_ = w_.scratch_of_part("mask", "float", capacity_);
+  if (masking_ == Masking::kShared) mask_ = w_.floats_of_part("mask", capacity_);
   w_.out.line("for (std::int64_t b = {}; b < {}; ++b) {{", batch.first, batch.end);
   emit_attention_keys(w_, f_);
   w_.out.line("for (std::int64_t c = {}; c < {}; ++c) {{  // heads of keys", heads.first, heads.end);
@@ -193,7 +198,7 @@ void Writer::cut() {
   single_block_ = block_ == capacity_;
   padded_ = (v_head + lanes - 1) / lanes * lanes;
   panels_ = cut_panels(v_head, single_query_ ? std::min(4, target.max_vectors) : keys_.vectors, lanes);
-  v_row_ = row_in_place();
+  v_row_ = halves() ? 0 : row_in_place();
   factor_ = static_cast<double>(static_cast<float>(f_.scale)) * kLog2E;
   scaled_k_ = scales_k();
   cut_beside();
@@ -256,7 +261,8 @@ void Writer::cut_beside() {
 
 // What each part needs for itself.
 void Writer::own_scratch() {
-  scores_ = w_.scratch_of_part("scores", "float", (beside_ ? 2 : 1) * rows_ * block_);
+  scores_ = w_.floats_of_part("scores", (beside_ ? 2 : 1) * rows_ * block_);
+  if (halves()) shares_ = w_.scratch_of_part("shares", "float", rows_ * block_);
   if (!single_block_) result_ = w_.scratch_of_part("result", "float", rows_ * padded_);
 }
 
@@ -300,7 +306,10 @@ void Writer::for_panels_of_keys(const std::string& word, const std::string& from
 void Writer::shared_mask() {
   const Value* mask = w_.node.input(kMask);
   w_.out.line("shared_mask({}, keys, {}, {});",
-              mask ? mask_row(w_, f_, "0") : "static_cast<const float*>(nullptr)", capacity_, mask_);
+              mask       ? mask_row(w_, f_, "0")
+              : halves() ? "kNoMask"
+                         : "static_cast<const float*>(nullptr)",
+              capacity_, mask_);
 }
 
 // The function that does `rows` queries from i.
@@ -427,8 +436,8 @@ void Writer::scores() {
                        wide(static_cast<double>(static_cast<float>(f_.scale))), wide(cap),
                        wide(cap * kLog2E));
   };
-  w_.out.line("f32v greatest[kRows];");
-  for_unrolled_rows("greatest[t] = splat(state[t].top);");
+  w_.out.line("{} greatest[kRows];", halves() ? "ScoreVector" : "f32v");
+  for_unrolled_rows(halves() ? "greatest[t] = all_scores(state[t].top);" : "greatest[t] = splat(state[t].top);");
   if (single_query_) {
     w_.out.line("for (std::int64_t j = 0; j < n; ++j) {{");
     w_.out.line("const float product = dot(q, k + (from + j) * {}, {});", t_.k.position, f_.head.value());
@@ -448,6 +457,16 @@ void Writer::scores() {
   w_.out.line("SINTER_UNROLL");
   w_.out.line("for (int o = 0; o < kVectors; ++o) {{");
   const std::string joined = fmt::format("load({} + from + j + o * kLanes)", mask_);
+  if (halves()) {
+    w_.out.line("put_scores({} + t * {} + j + o * kLanes, product.a[t][o], {}, {}{});", scores_, block_,
+                scaled_k_ ? "1.0f" : float_literal(factor_),
+                masking_ == Masking::kShared ? fmt::format("{} + from + j + o * kLanes", mask_) : "kNoMask",
+                masking_ != Masking::kRows ? ", greatest[t]" : "");
+    w_.out.line("}}");
+    w_.out.line("}}");
+    w_.out.put("};");
+    return for_panels_of_keys("scores_of", "from", "n");
+  }
   std::string value = score("product.a[t][o]", true);
   if (masking_ == Masking::kShared && f_.softcap == 0 && !scaled_k_)
     value = fmt::format("fma(product.a[t][o], splat({}), {})", float_literal(factor_), joined);
@@ -467,7 +486,7 @@ void Writer::scores() {
 void Writer::masked() {
   if (masking_ != Masking::kRows) return;
   w_.out.line("for (int t = 0; t < kRows; ++t) {{");
-  w_.out.line("float* const row = {} + t * {};", scores_, block_);
+  w_.out.line("{}* const row = {} + t * {};", halves() ? "auto" : "float", scores_, block_);
   if (w_.node.input(kMask)) w_.out.line("add_mask(row, {} + from, n);", mask_row(w_, f_, "(i + t)"));
   const std::string first = first_key(f_, "(i + t)"), last = last_key(f_, "(i + t)");
   w_.out.line("exclude(row, n, {}, {});", first.empty() ? "0" : fmt::format("{} - from", first),
@@ -486,6 +505,10 @@ void Writer::weigh(bool single) {
   if (single) {
     for_rows(fmt::format("state[t].factor = {};", inverse_sum()));
   }
+  if (halves())
+    for_rows(fmt::format("shares_of({0} + t * {2}, n, state[t].factor, {1} + t * {2});", scores_, shares_,
+                         block_));
+  const bool in_blocks = halves() && block_ > kOneBlock;
   const bool packed = !single_query_;
   w_.out.line(
       "const auto panel = [&](auto vectors, auto lanes, std::int64_t e, const float* values) "
@@ -504,7 +527,13 @@ void Writer::weigh(bool single) {
         result_, padded_);
     w_.out.line("}}");
   }
-  if (packed && v_row_ > 0)
+  if (in_blocks) w_.out.line("BlockSums<kVectors, kRows> blocks;");
+  if (halves())
+    w_.out.line("{}(sums, {}{}, {}, values + from * kVectors * kLanes, n);",
+                in_blocks ? fmt::format("mac_in_blocks<{}>", machine_of(w_.target).in_order)
+                          : mac_word(w_.target),
+                in_blocks ? "blocks, " : "", shares_, block_);
+  else if (packed && v_row_ > 0)
     w_.out.line("{}(sums, {}, {}, values + from * {}, n, PanelRow<{}, false>());", mac_word(w_.target),
                 scores_, block_, v_row_, v_row_);
   else if (packed)
@@ -513,11 +542,15 @@ void Writer::weigh(bool single) {
   else
     w_.out.line("add_rows(sums, {}, values + from * {}, {}, n, lanes.value);", scores_, t_.v.position,
                 t_.v.position);
+  if (in_blocks) w_.out.line("blocks.end(sums);");
   w_.out.line("SINTER_UNROLL");
   w_.out.line("for (int t = 0; t < kRows; ++t) {{");
   w_.out.line("SINTER_UNROLL");
   w_.out.line("for (int o = 0; o < kVectors; ++o) {{");
-  if (single)
+  if (single && halves())
+    w_.out.line("store_lanes({} + e + o * kLanes, sums.a[t][o], o == kVectors - 1 ? lanes.value : kLanes);",
+                out_row());
+  else if (single)
     w_.out.line(
         "store_lanes({} + e + o * kLanes, mul(sums.a[t][o], splat(state[t].factor)), o == kVectors - 1 ? "
         "lanes.value : kLanes);",

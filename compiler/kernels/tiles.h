@@ -100,7 +100,11 @@ std::string mac_word(const Target&);
 class TileSums {
  public:
   TileSums(LayerWriter& w, int64_t k, int block = 0)
-      : w_(w), block_(block), blocks_(w.element.is_half() && k > (block > 0 ? block : kOneBlock)) {}
+      : w_(w),
+        block_(block > 0       ? block
+               : k <= kInHalves ? kBlock
+                                : 0),
+        blocks_(w.element.is_half() && k > (block > 0 ? block : kOneBlock)) {}
   // Declares the tile `sum` of kVectors x `pixels` that starts with `bias`, a text.
   void declare(const std::string& pixels, const std::string& bias) const;
   // The call of mac_word for a run; `more`: further arguments, with commas.
@@ -112,6 +116,8 @@ class TileSums {
  private:
   // Products that one block of halves may sum (docs/decisions/0020-half-arithmetic.md).
   static constexpr int64_t kOneBlock = 192;
+  static constexpr int kBlock = 128;
+  static constexpr int64_t kInHalves = 4 * kBlock;  // so few blocks lose little where they are added as halves
   LayerWriter& w_;
   int block_;
   bool blocks_;

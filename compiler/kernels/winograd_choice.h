@@ -29,7 +29,7 @@ int64_t likely_extent(const Dim&);
 // The greatest error of a layer, of its largest output (docs/decisions/0014-rounding-budget.md).
 constexpr double kMaxWinogradError = 1e-5;
 // ... in halves, whose direct sums are up to 2.2e-3 off (docs/decisions/0020-half-arithmetic.md).
-constexpr double kMaxWinogradErrorOfHalves = 8e-3;
+constexpr double kMaxWinogradErrorOfHalves = 1e-2;
 // Loads, stores and arithmetic of the two transforms are counted a position; the arithmetic of eight
 // positions is twice as much each. Of a single tap's there is none. Even and odd numbers of many positions go
 // through the stack.

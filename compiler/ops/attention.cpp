@@ -367,6 +367,16 @@ AttentionForm attention_form(const Node& n) {
                         [](const std::string& why) { bug(__FILE__, __LINE__, why); });
 }
 
+bool may_attend_in_halves(const Node& n) {
+  constexpr int64_t kMostKeys = 1024;  // of one block (kernels/attention.cpp)
+  for (size_t i = kY + 1; i < n.outputs.size(); ++i)
+    if (n.outputs[i]) return false;
+  if (n.input(kPastKey) || n.input(kPastValue) || n.epilogue) return false;
+  const AttentionForm f = attention_form(n);
+  return !f.q_length.is(1) && f.total.hi() <= kMostKeys && f.left < 0 && f.softcap == 0 && f.head.is_static() &&
+         f.v_head.is_static();
+}
+
 const std::vector<Op>& ops_attention() {
   static const std::vector<Op> table = {
       {.name = "Attention",

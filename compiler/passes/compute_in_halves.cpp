@@ -8,6 +8,9 @@
 // expressions become halves here, those of products and norms where they are packed. Numbers that a half can't
 // hold, and functions that leave its range, keep a layer in floats.
 //
+// With samples of the inputs each layer's error is measured first (half_errors.h): one above the limit, or whose
+// numbers leave a half's range, stays in floats.
+//
 // Node::freedom says what each node became; docs/decisions/0020-half-arithmetic.md has the errors of sums.
 #include <array>
 #include <cmath>
@@ -15,7 +18,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ops/attention.h"
 #include "ops/window.h"
+#include "passes/half_errors.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -87,7 +92,12 @@ class Rewriter {
   explicit Rewriter(Graph& g, const PassOptions& options) : g_(g), options_(options) {}
 
   bool run() {
+    if (!g_.parent && !options_.samples.empty())
+      errors_ = half_errors(g_, options_.samples, [&](const Node& n) {
+        return of_anchor(n) != Halves::kNone && (!n.epilogue || may_be_halves(*n.epilogue));
+      });
     for (Node* n : snapshot(g_)) {
+      if (const auto e = errors_.find(n); e != errors_.end()) n->freedom.half_error = e->second;
       const Halves h = wants(*n);
       if (moves(*n) && reads_halves(*n))
         become(n, Halves::kNone);
@@ -113,6 +123,7 @@ class Rewriter {
   // What of the node can be in halves: the anchor, and its epilogue.
   Halves wants(const Node& n) const {
     if (!n.bodies.empty() || options_.keep_f32.count(n.name) != 0) return Halves::kNone;
+    if (n.freedom.half_error > options_.half_error) return Halves::kNone;
     for (const Value* v : n.outputs)
       if (v && v->type.dtype != DType::kF32) return Halves::kNone;
     if (n.epilogue && !may_be_halves(*n.epilogue)) return Halves::kNone;
@@ -121,12 +132,14 @@ class Rewriter {
       if (n.epilogue && v && !is_half(v) && v->type.dtype != DType::kF32) return Halves::kNone;
       if (is_constant_of_floats(v) && !all_fit(*v->data)) return Halves::kNone;
     }
+    if (is_attention(n)) return reads_halves(n) && may_attend_in_halves(n) ? Halves::kComputed : Halves::kNone;
     for (size_t i = 1; !is_elementwise(n) && i < n.anchor_inputs && i < n.inputs.size(); ++i)
       if (n.inputs[i] && !n.inputs[i]->data && is_float(n.inputs[i]->type.dtype)) return Halves::kNone;
     const Halves anchor = of_anchor(n);
     return anchor != Halves::kNone && (is_product(n) || reads_halves(n)) ? anchor : Halves::kNone;
   }
 
+  static bool is_attention(const Node& n) { return n.op == find_op("", "Attention"); }
   static bool is_elementwise(const Node& n) {
     return n.op == find_op("sinter", "elementwise") || (n.op->expr && !n.epilogue);
   }
@@ -145,6 +158,7 @@ class Rewriter {
   }
 
   static Halves of_anchor(const Node& n) {
+    if (is_attention(n)) return may_attend_in_halves(n) ? Halves::kComputed : Halves::kNone;
     if (is_elementwise(n)) {
       for (const Value* v : n.inputs)
         if (v && v->type.dtype != DType::kF32 && v->type.dtype != DType::kF16) return Halves::kNone;
@@ -203,6 +217,7 @@ class Rewriter {
       // Constants of products are rounded where they are packed.
       if (v->data && h != Halves::kNone && i < operands && !is_elementwise(*n)) continue;
       if (i == 0 && h == Halves::kComputed && reads_planes(*n)) continue;
+      if (is_attention(*n) && i > kV) continue;  // masks stay floats
       g_.set_input(n, i, half_of(v, n));
     }
     if (n->epilogue) n->epilogue = of_halves(n->epilogue);
@@ -292,6 +307,7 @@ class Rewriter {
   const PassOptions& options_;
   std::unordered_set<const Value*> halves_;
   std::unordered_map<const Value*, Value*> half_forms_, float_forms_;
+  std::unordered_map<const Node*, double> errors_;
 };
 
 }  // namespace

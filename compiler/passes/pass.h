@@ -21,6 +21,8 @@ struct PassOptions {
   bool tile_matrices = false;  // the target has them
   bool halves = false;         // --fp16, and the target has their arithmetic
   std::set<std::string> keep_f32;  // names of nodes that compute floats all the same
+  double half_error = 1e-2;    // the most that a layer of halves may be off, of its largest result
+  std::vector<std::vector<Tensor>> samples;  // inputs of the graph to measure that with; none: it is not
   bool dot_products = false;   // products of bytes: the target sums four at a time, or weights stay small
 };
 

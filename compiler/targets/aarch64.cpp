@@ -23,7 +23,7 @@ int tile_neon_halves(const Target& t, int vectors) {
   switch (vectors) {
     case 1: return 8;
     case 2: return machine_of(t).in_order ? 8 : 10;
-    case 3: return 7;
+    case 3: return machine_of(t).in_order ? 6 : 7;
     default: return 5;
   }
 }

@@ -114,8 +114,8 @@ class Sheet {
     });
     infer(*graph_, *n);
   }
-  void into(GeneratedBatch& batch, const std::string& name,
-            const std::vector<std::map<std::string, int64_t>>& settings = {{}}, Tolerance tolerance = {}) {
+  // Random inputs for each setting of the symbols.
+  std::vector<DataSet> data(const std::vector<std::map<std::string, int64_t>>& settings) const {
     std::vector<DataSet> sets;
     std::mt19937 random(1);
     for (const auto& setting : settings) {
@@ -130,6 +130,11 @@ class Sheet {
       }
       sets.push_back(std::move(d));
     }
+    return sets;
+  }
+  void into(GeneratedBatch& batch, const std::string& name,
+            const std::vector<std::map<std::string, int64_t>>& settings = {{}}, Tolerance tolerance = {}) {
+    std::vector<DataSet> sets = data(settings);
     // Operators defined by simpler ones run through the passes; what they mean is said before.
     if (std::any_of(graph_->nodes.begin(), graph_->nodes.end(), [](const auto& n) { return n->op->lower; })) {
       for (DataSet& d : sets) d.expected = evaluate(*graph_, d.inputs);

@@ -1,0 +1,14 @@
+// Samples of a model's inputs, with which --fp16 measures what its layers lose.
+#pragma once
+#include <vector>
+
+#include "cli/options.h"
+#include "ir/graph.h"
+
+namespace sinter {
+
+// The folders of --data (input_0.pb ... each), else one sample of seeded random numbers: floats in [-1, 1),
+// integers 0 or 1, free extents small. UsageError where a file can't be read.
+std::vector<std::vector<Tensor>> samples_of(const ModelOptions&, const Graph&);
+
+}  // namespace sinter

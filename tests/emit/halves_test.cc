@@ -1,0 +1,167 @@
+// --fp16: layers that compute or store halves, against the same graph in floats. Vectors of eight with tails of
+// one lane and more, edges, strides, groups, blocks of long sums, and what stays in floats beside them.
+#include <gtest/gtest.h>
+
+#include "emit/sheet.h"
+#include "passes/passes.h"
+
+namespace sinter {
+namespace {
+
+Arg weights(std::vector<int64_t> shape, unsigned seed) {
+  Tensor w = random_constant(DType::kF32, std::move(shape), seed);
+  for (int64_t i = 0; i < w.size(); ++i) w.set_real(i, w.real(i) / 8);
+  return constant(w);
+}
+
+ExprPtr acc() { return Expr::accumulator(DType::kF32); }
+
+struct Conv {
+  const char* op;
+  Shape spatial;
+  int64_t in;
+  Ints weight;
+  AttributeList attributes;
+};
+
+// One pixel, edges, strides, dilations, groups, depthwise, phases, few channels by columns, Winograd, sums of
+// one block and of many.
+void add_convs(Sheet& s) {
+  const Ints same{1, 1, 1, 1}, twice{2, 2};
+  const Conv cases[] = {
+      {"Conv", {9, 9}, 5, {7, 5, 1, 1}, {}},
+      {"Conv", {7, 7}, 24, {41, 24, 3, 3}, {{"pads", same}}},
+      {"Conv", {6, 15}, 3, {17, 3, 3, 3}, {{"pads", same}, {"strides", twice}}},
+      {"Conv", {10, 13}, 8, {12, 8, 3, 3}, {{"pads", Ints{2, 2, 2, 2}}, {"dilations", twice}}},
+      {"Conv", {3, 3}, 200, {20, 200, 1, 1}, {}},
+      {"Conv", {3, 5}, 640, {9, 640, 1, 1}, {}},
+      {"Conv", {9, 8}, 9, {15, 3, 3, 3}, {{"pads", same}, {"group", int64_t{3}}}},
+      {"Conv", {9, 11}, 19, {19, 1, 3, 3}, {{"pads", same}, {"group", int64_t{19}}}},
+      {"Conv", {9, 11}, 24, {24, 1, 5, 5}, {{"pads", Ints{2, 2, 2, 2}}, {"group", int64_t{24}}, {"strides", twice}}},
+      {"Conv", {20, 20}, 33, {19, 33, 3, 3}, {{"pads", same}}},
+      {"Conv", {16, 20}, 64, {24, 64, 3, 3}, {{"pads", same}}},
+      {"Conv", {24, 20}, 32, {3, 32, 3, 5}, {{"pads", same}}},
+      {"ConvTranspose", {5, 6}, 6, {6, 5, 3, 3}, {}},
+      {"ConvTranspose", {4, 7}, 8, {8, 22, 2, 2}, {{"strides", twice}}},
+      {"ConvTranspose", {4, 5}, 6, {6, 3, 4, 3}, {{"pads", Ints{1, 1, 0, 1}}, {"group", int64_t{2}}}},
+  };
+  unsigned seed = 0;
+  for (const Conv& c : cases) {
+    Shape x{Dim(1)};
+    x.insert(x.end(), c.spatial.begin(), c.spatial.end());
+    x.push_back(Dim(c.in));
+    AttributeList a = c.attributes;
+    a.push_back({"channels_last", int64_t{1}});
+    s.add(c.op, {floats(x), weights(c.weight, ++seed)}, a);
+    if (seed % 2) s.epilogue(Expr::call("relu", {acc()}));
+  }
+}
+
+// A picture that a convolution makes.
+Arg picture(Sheet& s, int64_t height, int64_t width, int64_t channels) {
+  return made(s.add("Conv", {floats({Dim(1), Dim(height), Dim(width), Dim(6)}), weights({channels, 6, 1, 1}, 3)},
+                    {{"channels_last", int64_t{1}}})
+                  ->outputs[0]);
+}
+Arg rows(Sheet& s, const Dim& count, int64_t width) {
+  return made(s.add("MatMul", {floats({count, Dim(12)}), weights({12, width}, 4)})->outputs[0]);
+}
+
+void add_pools(Sheet& s) {
+  const AttributeList three{{"channels_last", int64_t{1}}, {"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}};
+  AttributeList strided = three;
+  strided.push_back({"strides", Ints{2, 2}});
+  for (const int64_t channels : {8, 13, 40}) {
+    s.add("MaxPool", {picture(s, 9, 10, channels)}, strided);
+    s.add("AveragePool", {picture(s, 8, 7, channels)}, three);
+    s.add("GlobalAveragePool", {picture(s, 5, 7, channels)}, {{"channels_last", int64_t{1}}});
+  }
+}
+
+void add_rows(Sheet& s) {
+  const Dim n = s.symbol("M", 1, 30);
+  for (const int64_t columns : {1, 5, 17, 63, 130}) {
+    s.add("MatMul", {floats({n, Dim(20)}), weights({20, columns}, 1)});
+    s.epilogue(Expr::call("gelu", {acc()}));
+    s.add("MatMul", {floats({1, 37}), weights({37, columns}, 2)});
+    s.add("Gemm", {floats({n, Dim(300)}), weights({columns, 300}, 3), weights({columns}, 4)},
+          {{"transB", int64_t{1}}});
+    s.add("Softmax", {rows(s, n, columns)}, {{"axis", int64_t{-1}}});
+    s.add("LayerNormalization", {rows(s, n, columns), weights({columns}, 5), weights({columns}, 6)});
+    s.add("Sigmoid", {rows(s, n, columns)});
+    s.add("Add", {rows(s, n, columns), weights({columns}, 7)});
+  }
+}
+
+void add_attention(Sheet& s, int64_t queries, int64_t keys, bool masked) {
+  const auto heads = [&](int64_t length) {
+    const Arg x = made(s.add("MatMul", {floats({Dim(2), Dim(length), Dim(12)}), weights({12, 40}, 8)})->outputs[0]);
+    return x;
+  };
+  std::vector<Arg> args{heads(queries), heads(keys), heads(keys)};
+  if (masked)  // some keys far away, as exporters write it
+    args.push_back(floats({Dim(queries), Dim(keys)}, [](Tensor& t, std::mt19937& random) {
+      for (int64_t i = 0; i < t.size(); ++i) t.set_real(i, random() % 3 == 0 ? -1e9 : 0.0);
+    }));
+  s.add("Attention", args, {{"q_num_heads", int64_t{2}}, {"kv_num_heads", int64_t{2}}});
+}
+
+// The sheet's graph in halves; what is expected are the floats of the graph as it was.
+void into(GeneratedBatch& batch, const std::string& name, Sheet& s,
+          const std::vector<std::map<std::string, int64_t>>& settings = {{}}) {
+  std::vector<DataSet> sets = s.data(settings);
+  for (DataSet& d : sets) d.expected = evaluate(s.graph(), d.inputs);
+  PassOptions options;
+  options.halves = true;
+  ASSERT_TRUE(compute_in_halves(s.graph(), options));
+  allow_winograd(s.graph(), options);
+  batch.add(name, s.graph().clone(), std::move(sets), {0, 1e-2});
+}
+
+void run(const char* name, const BuildOptions& options) {
+  GeneratedBatch batch;
+  Sheet convs, pools, products, attention;
+  add_convs(convs);
+  add_pools(pools);
+  add_rows(products);
+  add_attention(attention, 5, 9, false);
+  add_attention(attention, 16, 24, true);
+  add_attention(attention, 3, 300, false);
+  into(batch, "convs", convs);
+  into(batch, "pools", pools);
+  into(batch, "rows", products, {{{"M", 1}}, {{"M", 13}}});
+  into(batch, "attention", attention);
+  expect_good(batch.run(target(name), options), name);
+}
+
+TEST(Halves, OutOfOrder) { run("cortex-a76", {.flags = "-O2"}); }
+TEST(Halves, InOrder) { run("cortex-a55", {.flags = "-O2"}); }
+
+// What a half can't hold, and what --keep-f32 names, stays in floats; so does a layer beyond the error that is
+// allowed. Inputs and outputs keep their types.
+TEST(Halves, StayInFloatsWhereTheyMust) {
+  const auto halves = [](double scale, double limit, const std::string& keep) {
+    Sheet s;
+    Tensor w = random_constant(DType::kF32, {64, 16});
+    for (int64_t i = 0; i < w.size(); ++i) w.set_real(i, w.real(i) * scale);
+    Node* n = s.add("MatMul", {floats({4, 64}), constant(w)});
+    PassOptions options;
+    options.halves = true;
+    options.half_error = limit;
+    if (!keep.empty()) options.keep_f32.insert(keep);
+    options.samples = {s.data({{}})[0].inputs};
+    compute_in_halves(s.graph(), options);
+    for (const Value* v : s.graph().inputs) EXPECT_EQ(v->type.dtype, DType::kF32);
+    for (const Value* v : s.graph().outputs) EXPECT_EQ(v->type.dtype, DType::kF32);
+    s.graph().verify();
+    return n->freedom.halves;
+  };
+  EXPECT_EQ(halves(1, 1e-2, ""), Halves::kComputed);
+  EXPECT_EQ(halves(1e5, 1e-2, ""), Halves::kNone) << "weights beyond 65504";
+  EXPECT_EQ(halves(5e3, 1e-2, ""), Halves::kNone) << "results beyond 65504";
+  EXPECT_EQ(halves(1, 1e-4, ""), Halves::kNone) << "errors above the limit";
+  EXPECT_EQ(halves(1, 1e-2, "MatMul0"), Halves::kNone);
+}
+
+}  // namespace
+}  // namespace sinter
