@@ -9,6 +9,7 @@
 #include "emit/printer.h"
 #include "ir/error.h"
 #include "ops/op.h"
+#include "ir/words.h"
 #include "passes/pass.h"
 #include "plan/emitted.h"
 #include "plan/steps.h"
@@ -33,11 +34,15 @@ std::string plain(const std::string& s) {
 }
 
 std::string bundle_name(const ModelOptions& o) {
-  if (o.name.empty()) return identifier(fs::path(o.model).stem().string());
-  if (identifier(o.name) != o.name)
-    throw UsageError(fmt::format("--name {}: not fit to be a prefix of C names; {} would be",
-                                 sinter::quoted(o.name), identifier(o.name)));
-  return o.name;
+  const std::string given = o.name.empty() ? fs::path(o.model).stem().string() : o.name;
+  const std::string name = identifier(given), free = is_reserved_file(name) ? "n_" + name : name;
+  if (o.name.empty() || free == o.name) return free;
+  throw UsageError(name == o.name
+                       ? fmt::format("--name {0}: {0}.h is a header of the system, or {0} a target of CMake; "
+                                     "{1} would do",
+                                     name, free)
+                       : fmt::format("--name {}: not fit to be a prefix of C names; {} would be",
+                                     sinter::quoted(o.name), free));
 }
 
 // The options that decide what is generated, in one fixed order and without folders.
@@ -112,20 +117,9 @@ PassHooks of_passes(PassHooks h) {
   return h;
 }
 
-// What no layer's function may be called: the bundle's own names, the variables of NAME_run, the symbols.
-std::vector<std::string> reserved_names(const Graph& g, const std::string& name) {
-  std::vector<std::string> names = {"a",      "w",    "in",   "out",  "arena", "weights", "trace", "context",
-                                    "status", "dims", "code", "pool", "own",   "part",    name};
-  for (const char* end : {"_run", "_error", "_inputs", "_outputs", "_trace", "_weights"})
-    names.push_back(name + end);
-  for (const SymbolPtr& s : g.symbols->all()) names.push_back(variable(*s));
-  return names;
-}
-
 void plan_once(Compiled& c, int threads, bool spend, Emitted* emitted = nullptr) {
   if (!emitted) c.weights = WeightStore();
-  c.plan = make_plan(*c.graph, *c.target, c.decisions, c.weights, reserved_names(*c.graph, c.options.name),
-                     threads, spend, emitted);
+  c.plan = make_plan(*c.graph, *c.target, c.decisions, c.weights, threads, spend, emitted);
 }
 
 // Plans for one thread, until the arena keeps its budget and the packed weights theirs.

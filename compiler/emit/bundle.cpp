@@ -19,11 +19,15 @@ std::string upper(std::string s) {
 
 std::vector<Member> members_of(const std::vector<Value*>& values) {
   std::vector<Member> m;
-  Names names;
+  std::set<std::string> taken;
   for (const Value* v : values) {
-    const std::string name = names.unique(identifier(v->name));
+    const std::string plain = identifier(v->name);
     const bool dynamic = !is_static(v->type.shape);
-    if (dynamic) names.reserve(name + "_dims");
+    std::string name = plain;
+    for (int k = 2; taken.count(name) || (dynamic && taken.count(name + "_dims")); ++k)
+      name = fmt::format("{}_{}", plain, k);
+    taken.insert(name);
+    if (dynamic) taken.insert(name + "_dims");
     m.push_back({v, name, dynamic});
   }
   return m;

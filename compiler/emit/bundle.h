@@ -5,6 +5,7 @@
 #include <string>
 
 #include "emit/bundle_folder.h"
+#include "emit/runtime_files.h"
 #include "ir/graph.h"
 #include "plan/plan.h"
 
@@ -35,9 +36,6 @@ std::map<std::string, std::string> make_bundle(const Graph&, const Plan&, const 
 int64_t weights_bytes(const WeightStore&);
 // "net_weights_0123456789abcdef": what code and weights of the same compile call it.
 std::string weights_symbol(const BundleOptions&);
-
-// The runtime headers that ship inside the compiler: "sinter/mac.h" -> text.
-const std::map<std::string, std::string>& runtime_files();
 
 // How the C face spells one input or output.
 struct Member {

@@ -159,8 +159,8 @@ void Calls::call(size_t i) {
     arguments += (arguments.empty() ? "" : ", ") + argument(q, i, scratch);
     if (q.kind == Parameter::Kind::kCount) counts.push_back(q.symbol);
   }
-  const std::string& function = functions_.at(&l);
-  const std::string text = fmt::format("{}({})", function, arguments);
+  const std::string& function = functions_.names.at(&l);
+  const std::string text = fmt::format("{}::{}({})", functions_.scope, function, arguments);
   if (l.can_fail)
     p_.line("if (const int status = {}; status != 0) {};", text, returning("status"));
   else

@@ -11,8 +11,12 @@
 
 namespace sinter {
 
-// The function that runs each layer: its own, or that of an equal layer.
-using Functions = std::map<const Layer*, std::string>;
+// The function that runs each layer: its own, or that of an equal layer. All are called with their namespace,
+// so that no variable around a call hides one.
+struct Functions {
+  std::string scope;  // "net_layers"
+  std::map<const Layer*, std::string> names;
+};
 
 // Where calls are written: how the tensors around them are spelt there. The arena is `a`, the weights `w`.
 struct Frame {
@@ -72,7 +76,7 @@ class Calls {
 std::string printable(const std::string& s);
 
 // The layer of an If, Loop or Scan with its text and with parameters named for it. `functions` has what its
-// bodies' layers are called; no variable may take one of these names.
+// bodies' layers are called.
 Layer written_control(const Layer& layer, const std::vector<Plan>& bodies, const Functions& functions);
 
 }  // namespace sinter

@@ -18,12 +18,6 @@
 namespace sinter {
 namespace {
 
-// Words of the runtime that generated code calls without a namespace; no layer may be called so.
-const char* const kWords[] = {"load",   "store",     "load_n",  "store_n", "splat", "zero",      "fma",
-                              "fnma",   "select",    "hsum",    "hmax",    "hmin",  "transpose", "bits",
-                              "to_int", "to_float",  "mac",     "Tile",    "f32v",  "m32v",      "i32v",
-                              "kLanes", "tile_bias", "min_nan", "max_nan", "any",   "all",       "at"};
-
 std::string bytes_text(int64_t n) {
   if (n < 10'000) return fmt::format("{}", n);
   if (n < 10'000'000) return fmt::format("{:.1f} K", static_cast<double>(n) / 1e3);
@@ -33,7 +27,9 @@ std::string bytes_text(int64_t n) {
 class Code {
  public:
   Code(const Graph& g, const Plan& plan, const Target& target, const BundleOptions& o)
-      : g_(g), plan_(plan), target_(target), o_(o) {}
+      : g_(g), plan_(plan), target_(target), o_(o) {
+    functions_.scope = o.name + "_layers";
+  }
 
   std::string text() {
     collect(plan_, "", 0);
@@ -42,15 +38,15 @@ class Code {
     includes();
     p_.line("using namespace sinter::{};", target_.isa);
     p_.blank();
-    p_.line("namespace {{");
+    p_.raw(fmt::format("namespace {} {{\n", functions_.scope));
     p_.line("using sinter::{}::abs;  // the C library has one for every type as well", target_.isa);
     p_.blank();
     Printer functions;
     for (const Entry& e : entries_)
-      if (functions_.at(e.layer) == e.layer->function) function(functions, e);
+      if (functions_.names.at(e.layer) == e.layer->function) function(functions, e);
     text_ = p_.text() + functions.text();
     p_ = Printer();
-    p_.raw("}  // namespace\n");
+    p_.raw(fmt::format("}}  // namespace {}\n", functions_.scope));
     p_.blank();
     run();
     error_text();
@@ -93,15 +89,13 @@ class Code {
     for (const Entry& e : entries_) {
       const Layer& l = *e.layer;
       if (!e.plan->bodies[e.index].empty()) {
-        functions_[&l] = l.function;
+        functions_.names[&l] = l.function;
         continue;
       }
       std::string key = l.kernel + (l.can_fail ? "!" : "");
       for (const Parameter& p : l.parameters) key += p.type + " " + p.name + ",";
-      std::string text = l.helpers + "\n" + l.body;
-      for (size_t at = 0; (at = text.find(l.function, at)) != std::string::npos;)
-        text.replace(at, l.function.size(), "@");
-      functions_[&l] = seen.try_emplace(key + text, l.function).first->second;
+      const std::string text = l.helpers + "\n" + l.body;
+      functions_.names[&l] = seen.try_emplace(key + text, l.function).first->second;
     }
   }
 
@@ -186,11 +180,11 @@ class Code {
     if (!inside.empty()) p.comment("   " + inside);
     std::string also;
     for (const Entry& other : entries_)
-      if (other.layer != e.layer && functions_.at(other.layer) == l.function)
+      if (other.layer != e.layer && functions_.names.at(other.layer) == l.function)
         also += fmt::format("{}{}", also.empty() ? "" : ", ", other.layer->function);
     if (!also.empty()) p.comment("   also: " + also);
     p.raw(l.helpers);
-    p.raw(fmt::format("[[gnu::noinline]] {} {}(", l.can_fail ? "int" : "void", l.function));
+    p.raw(fmt::format("[[gnu::noinline]] static {} {}(", l.can_fail ? "int" : "void", l.function));
     for (size_t k = 0; k < l.parameters.size(); ++k) {
       const Parameter& q = l.parameters[k];
       const bool pointer = !q.type.empty() && q.type.back() == '*';
@@ -402,19 +396,6 @@ std::string interface_check(const BundleOptions& o) {
 std::map<std::string, std::string> code_files(const Graph& g, const Plan& plan, const Target& target,
                                               const BundleOptions& o) {
   return {{o.name + ".cpp", Code(g, plan, target, o).text()}};
-}
-
-std::vector<std::string> reserved_function_names() {
-  std::vector<std::string> names(std::begin(kWords), std::end(kWords));
-  for (const ScalarFn& f : scalar_fns()) names.emplace_back(f.name);
-  return names;
-}
-
-const std::vector<std::string>& body_variables() {
-  static const std::vector<std::string> names = {"a",          "w",        "status", "iteration", "trips",
-                                                 "go",         "holds",    "floats", "pool",      "part",
-                                                 "first_turn", "end_turn", "across", "inside",    "arenas"};
-  return names;
 }
 
 }  // namespace sinter

@@ -14,10 +14,5 @@ std::string runner_main(const Graph&, const BundleOptions&);
 // The line that ends a compilation with another compile's NAME.h.
 std::string interface_check(const BundleOptions&);
 std::string upper(std::string);
-// Names that no layer's function may have: words of the runtime that generated code calls unqualified.
-std::vector<std::string> reserved_function_names();
-// Variables of the functions of If, Loop and Scan: neither a function nor a value in them may have such a
-// name.
-const std::vector<std::string>& body_variables();
 
 }  // namespace sinter

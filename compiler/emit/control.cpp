@@ -10,7 +10,6 @@
 #include <algorithm>
 
 #include "emit/calls.h"
-#include "emit/code.h"
 #include "ir/error.h"
 #include "ops/bodies.h"
 
@@ -18,6 +17,11 @@ namespace sinter {
 namespace {
 
 using Kind = Parameter::Kind;
+
+// What the texts below call variables of their own.
+constexpr const char* kVariables[] = {"a",    "across", "arenas", "end_turn",  "first_turn", "floats",
+                                      "go",   "holds",  "inside", "iteration", "own",        "part",
+                                      "pool", "status", "trips",  "w"};
 
 class ControlText {
  public:
@@ -41,13 +45,13 @@ class ControlText {
   }
 
  private:
-  // Variables are called like the model's values; not like a function, a symbol or one another.
+  // Variables are called like the model's values; not like a symbol or one another.
   void rename() {
-    for (const auto& [layer, function] : functions_)
-      names_.reserve(function), names_.reserve(layer->function);
-    for (const std::string& word : body_variables()) names_.reserve(word);
-    for (const char* word : {"sinter", "std"}) names_.reserve(word);
-    for (const SymbolPtr& s : symbols()) names_.reserve(variable(*s));
+    for (const char* word : kVariables) names_.reserve(word);
+    for (const SymbolPtr& s : symbols()) {
+      names_.reserve(variable(*s));
+      names_.reserve("next_" + variable(*s));
+    }
     for (Parameter& p : layer_.parameters)
       if (p.kind != Kind::kSymbol && !is_base(p)) p.name = names_.unique(p.name);
   }

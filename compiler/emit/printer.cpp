@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/words.h"
+
 namespace sinter {
 
 void Printer::put(std::string_view lines) {
@@ -52,42 +54,6 @@ void Printer::indented(std::string_view rest) {
 }
 
 std::string identifier(std::string_view name) {
-  static const std::set<std::string_view> kReserved = {"alignas",      "alignof",       "and",
-                                                       "and_eq",       "asm",           "auto",
-                                                       "bitand",       "bitor",         "bool",
-                                                       "break",        "case",          "catch",
-                                                       "char",         "class",         "compl",
-                                                       "const",        "constexpr",     "continue",
-                                                       "decltype",     "default",       "delete",
-                                                       "do",           "double",        "else",
-                                                       "enum",         "explicit",      "export",
-                                                       "extern",       "false",         "float",
-                                                       "for",          "friend",        "goto",
-                                                       "if",           "inline",        "int",
-                                                       "long",         "mutable",       "namespace",
-                                                       "new",          "noexcept",      "not",
-                                                       "not_eq",       "nullptr",       "operator",
-                                                       "or",           "or_eq",         "private",
-                                                       "protected",    "public",        "register",
-                                                       "restrict",     "return",        "short",
-                                                       "signed",       "sizeof",        "static",
-                                                       "struct",       "switch",        "template",
-                                                       "this",         "throw",         "true",
-                                                       "try",          "typedef",       "typeid",
-                                                       "typename",     "union",         "unsigned",
-                                                       "using",        "virtual",       "void",
-                                                       "volatile",     "wchar_t",       "while",
-                                                       "xor",          "xor_eq",        "concept",
-                                                       "requires",     "main",          "std",
-                                                       "sinter",       "errno",         "assert",
-                                                       "NULL",         "EOF",           "linux",
-                                                       "unix",         "stdin",         "stdout",
-                                                       "char8_t",      "char16_t",      "char32_t",
-                                                       "thread_local", "static_assert", "static_cast",
-                                                       "const_cast",   "dynamic_cast",  "reinterpret_cast",
-                                                       "half",         "bfloat16",      "in",
-                                                       "out",          "arena",         "weights",
-                                                       "signbit",      "isnan"};
   std::string id;
   for (char c : name) {
     const bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -101,7 +67,7 @@ std::string identifier(std::string_view name) {
   // Names without a small letter may be macros of some header (NAN, INFINITY, M_PI …).
   const bool shouts =
       id.size() > 1 && std::none_of(id.begin(), id.end(), [](char c) { return c >= 'a' && c <= 'z'; });
-  if (id.empty() || (id[0] >= '0' && id[0] <= '9') || shouts || kReserved.count(id)) id = "n_" + id;
+  if (id.empty() || (id[0] >= '0' && id[0] <= '9') || shouts || is_reserved_word(id)) id = "n_" + id;
   while (!id.empty() && id.back() == '_') id.pop_back();
   return id;
 }

@@ -112,7 +112,7 @@ void emit(LayerWriter& w) {
     if (!m.array.empty()) w.out.line("{}", m.array);
     values += (values.empty() ? "" : ", ") + m.value;
   }
-  if (!values.empty()) w.out.line("static const {}_attributes attributes = {{{}}};", op.function, values);
+  if (!values.empty()) w.out.line("static const ::{}_attributes attributes = {{{}}};", op.function, values);
   const std::string call = fmt::format("::{}({}, outputs{})", op.function, in.empty() ? "nullptr" : "inputs",
                                        values.empty() ? "" : ", &attributes");
   w.out.line("return {} == 0 ? sinter::kOk : sinter::kCustomError;", call);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "ir/words.h"
 #include "ops/movement.h"
 
 namespace sinter {
@@ -188,17 +189,7 @@ bool is_identifier(const std::string& s) {
 
 // Not words of C or C++ that would read as something else; the common ones.
 bool is_free_word(const std::string& s) {
-  static const char* const kWords[] = {
-      "int",     "long",     "short",    "char",     "float",     "double",    "void",     "bool",
-      "signed",  "unsigned", "const",    "static",   "inline",    "struct",    "union",    "enum",
-      "class",   "for",      "if",       "else",     "while",     "do",        "switch",   "case",
-      "default", "break",    "return",   "continue", "goto",      "auto",      "register", "volatile",
-      "typedef", "sizeof",   "new",      "delete",   "this",      "try",       "catch",    "throw",
-      "public",  "private",  "template", "typename", "using",     "true",      "false",    "and",
-      "or",      "not",      "xor",      "extern",   "operator",  "namespace", "friend",   "asm",
-      "export",  "explicit", "mutable",  "virtual",  "protected", "nullptr",   "restrict", "main"};
-  return is_identifier(s) && s[0] != '_' && s.find("__") == std::string::npos &&
-         std::find(std::begin(kWords), std::end(kWords), s) == std::end(kWords);
+  return is_identifier(s) && s[0] != '_' && s.find("__") == std::string::npos && !is_reserved_word(s);
 }
 
 class Reader {

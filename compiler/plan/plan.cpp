@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "emit/code.h"
+#include "emit/runtime_files.h"
 #include "ir/error.h"
 #include "ops/bodies.h"
 #include "plan/emitted.h"
@@ -112,7 +112,10 @@ class ArenaPlanner {
 
   void make_blocks() {
     find_spans();
-    blocks_.reserve(10 * plan_.layers.size() + 10);
+    // Others point into it.
+    size_t most = plan_.layers.size();  // a region's scratch
+    for (const Layer& layer : plan_.layers) most += layer.parameters.size();
+    blocks_.reserve(most);
     for (size_t i = 0; i < plan_.layers.size(); ++i) {
       const Layer& layer = plan_.layers[i];
       const auto [begins, ends] = spans_[i];
@@ -525,11 +528,9 @@ Plan plan_graph(const Graph& g, Planning& p) {
 }  // namespace
 
 Plan make_plan(const Graph& g, const Target& target, const Decisions& decisions, WeightStore& store,
-               const std::vector<std::string>& reserved, int threads, bool spend, Emitted* emitted) {
+               int threads, bool spend, Emitted* emitted) {
   Planning p{target, std::make_shared<const Decisions>(decisions), store, {}, {}, threads, spend, emitted};
-  for (const std::string& word : reserved_function_names()) p.names.reserve(word);
-  for (const std::string& word : reserved) p.names.reserve(word);
-  for (const std::string& word : body_variables()) p.names.reserve(word);
+  for (const std::string& word : runtime_words()) p.names.reserve(word);
   Plan plan = plan_graph(g, p);
   if (p.problems.empty()) check_counts(g, plan, p.problems);
   if (!p.problems.empty()) throw Refusal(std::move(p.problems));

@@ -97,14 +97,12 @@ void separate_outputs(Graph&, const Decisions&);
 void schedule(Graph&);
 // Chooses kernels, writes the layers and lays out the arena. Refuses nodes without a kernel and Values
 // without bound.
-// `reserved`: identifiers that no layer's function may take (the bundle's own).
 // `emitted`: what plans before this one have written to the same store, if it is made again.
 // `threads`: that the layers of the graph itself (not of bodies) may be cut for; `spend`: memory, so that
 // those run through several layers (plan/parallel_regions.h) and have their scratch where no other one has
 // it.
-Plan make_plan(const Graph&, const Target&, const Decisions&, WeightStore&,
-               const std::vector<std::string>& reserved = {}, int threads = 1, bool spend = true,
-               Emitted* emitted = nullptr);
+Plan make_plan(const Graph&, const Target&, const Decisions&, WeightStore&, int threads = 1,
+               bool spend = true, Emitted* emitted = nullptr);
 
 // The most bytes that a Value takes; refuses one without a bound.
 int64_t bound_bytes(const Value&);

@@ -24,12 +24,12 @@ static_assert(BLOCK_INTERFACE == UINT64_C(0x4ff1ac027cccebd0), "block.h is of an
 
 using namespace sinter::avx2;
 
-namespace {
-  using sinter::avx2::abs;  // the C library has one for every type as well
+namespace block_layers {
+using sinter::avx2::abs;  // the C library has one for every type as well
 
 // 0  stem: Conv 3x3, stride 2x2, 3 -> 8 channels, from planes of channels, pads 1+1,1+1, then relu(acc)
 //    "stem" (Conv) + "stem_relu" (Relu)
-[[gnu::noinline]] void stem(
+[[gnu::noinline]] static void stem(
     const float* __restrict x,  // [1][3][16][16]
     const float* __restrict w,  // [8 channels][9 taps][3], in panels of 8
     const float* __restrict bias,  // [8]
@@ -91,7 +91,7 @@ namespace {
 // 1  body: Conv 3x3 by Winograd F(4x4, 3x3), 8 -> 8 channels, groups of 10 tiles, error 4e-07 of the
 // largest, then hard_swish(add(acc, in0))
 //    "body" (Conv) + "body_norm" (BatchNormalization) + "skip" (Add) + "activation" (HardSwish)
-[[gnu::noinline]] void body(
+[[gnu::noinline]] static void body(
     const float* __restrict x,  // [1][8][8][8]
     const float* __restrict w,  // [8 channels][36 positions][8], in panels of 8
     const float* __restrict bias,  // [8]
@@ -155,7 +155,7 @@ namespace {
 
 // 2  head: Conv 1x1, stride 1x1, 8 -> 2 channels, pads 0+0,0+0
 //    "head" (Conv)
-[[gnu::noinline]] void head(
+[[gnu::noinline]] static void head(
     const float* __restrict x,  // [1][8][8][8]
     const float* __restrict w,  // [2 channels][1 taps][8], in panels of 8
     const float* __restrict bias,  // [2]
@@ -185,13 +185,13 @@ namespace {
 }
 
 // 3  map: Transpose float32[1,8,8,2] -> [1,2,8,8]
-[[gnu::noinline]] void map(
+[[gnu::noinline]] static void map(
     const float* __restrict x,  // [1][8][8][2]
     float* __restrict y) {  // [1][2][8][8]
   sinter::deinterleave<2>(y, 64, x, 64);
 }
 
-}  // namespace
+}  // namespace block_layers
 
 extern "C" const unsigned char block_weights_9468be36f30d7097[];  // in block_weights.S of the same compile
 
@@ -206,10 +206,10 @@ extern "C" int block_run(const block_inputs* in, block_outputs* out, void* arena
 
   const unsigned floats = sinter::float_mode();  // the caller's, which comes back
   sinter::subnormals_are_zeros();
-  stem(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 896), sinter::at<float>(a, 27648));
-  body(sinter::at<float>(a, 27648), sinter::at<float>(w, 960), sinter::at<float>(w, 10176), sinter::at<float>(a, 29696), sinter::at<float>(a, 0), sinter::at<float>(a, 13824));
-  head(sinter::at<float>(a, 29696), sinter::at<float>(w, 10240), sinter::at<float>(w, 10496), sinter::at<float>(a, 0));
-  map(sinter::at<float>(a, 0), out->map);
+  block_layers::stem(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 896), sinter::at<float>(a, 27648));
+  block_layers::body(sinter::at<float>(a, 27648), sinter::at<float>(w, 960), sinter::at<float>(w, 10176), sinter::at<float>(a, 29696), sinter::at<float>(a, 0), sinter::at<float>(a, 13824));
+  block_layers::head(sinter::at<float>(a, 29696), sinter::at<float>(w, 10240), sinter::at<float>(w, 10496), sinter::at<float>(a, 0));
+  block_layers::map(sinter::at<float>(a, 0), out->map);
   sinter::set_float_mode(floats);
   return BLOCK_OK;
 }

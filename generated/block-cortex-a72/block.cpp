@@ -25,13 +25,13 @@ static_assert(BLOCK_INTERFACE == UINT64_C(0x1111ccc3b14c2756), "block.h is of an
 
 using namespace sinter::neon;
 
-namespace {
-  using sinter::neon::abs;  // the C library has one for every type as well
+namespace block_layers {
+using sinter::neon::abs;  // the C library has one for every type as well
 
 // 0  stem: Conv 3x3, stride 2x2, 3 -> 8 channels, from planes whose taps are gathered a row at a time, then
 // relu(acc)
 //    "stem" (Conv) + "stem_relu" (Relu)
-[[gnu::noinline]] void stem(
+[[gnu::noinline]] static void stem(
     const float* __restrict x,  // [1][3][16][16]
     const float* __restrict w,  // [8 channels][9 taps of 3 planes], in panels of 8
     const float* __restrict bias,  // [8]
@@ -76,7 +76,7 @@ namespace {
 // 1  body: Conv 3x3 by Winograd F(4x4, 3x3), 8 -> 8 channels, groups of 9 tiles, error 4e-07 of the largest,
 // then hard_swish(add(acc, in0))
 //    "body" (Conv) + "body_norm" (BatchNormalization) + "skip" (Add) + "activation" (HardSwish)
-[[gnu::noinline]] void body(
+[[gnu::noinline]] static void body(
     const float* __restrict x,  // [1][8][8][8]
     const float* __restrict w,  // [8 channels][36 positions][8], in panels of 8
     const float* __restrict bias,  // [8]
@@ -135,7 +135,7 @@ namespace {
 
 // 2  head: Conv 1x1, stride 1x1, 8 -> 2 channels, pads 0+0,0+0
 //    "head" (Conv)
-[[gnu::noinline]] void head(
+[[gnu::noinline]] static void head(
     const float* __restrict x,  // [1][8][8][8]
     const float* __restrict w,  // [2 channels][1 taps][8], in panels of 4
     const float* __restrict bias,  // [2]
@@ -165,13 +165,13 @@ namespace {
 }
 
 // 3  map: Transpose float32[1,8,8,2] -> [1,2,8,8]
-[[gnu::noinline]] void map(
+[[gnu::noinline]] static void map(
     const float* __restrict x,  // [1][8][8][2]
     float* __restrict y) {  // [1][2][8][8]
   sinter::deinterleave<2>(y, 64, x, 64);
 }
 
-}  // namespace
+}  // namespace block_layers
 
 extern "C" const unsigned char block_weights_8d598c8b5c3baddf[];  // in block_weights.S of the same compile
 
@@ -184,10 +184,10 @@ extern "C" int block_run(const block_inputs* in, block_outputs* out, void* arena
   if (!sinter::has_tag(w + 10384, UINT64_C(0x8d598c8b5c3baddf))) return BLOCK_E_WEIGHTS;
   unsigned char* const a = static_cast<unsigned char*>(arena);
 
-  stem(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 896), sinter::at<float>(a, 25344), sinter::at<float>(a, 0));
-  body(sinter::at<float>(a, 25344), sinter::at<float>(w, 960), sinter::at<float>(w, 10176), sinter::at<float>(a, 27392), sinter::at<float>(a, 0), sinter::at<float>(a, 12672));
-  head(sinter::at<float>(a, 27392), sinter::at<float>(w, 10240), sinter::at<float>(w, 10368), sinter::at<float>(a, 0));
-  map(sinter::at<float>(a, 0), out->map);
+  block_layers::stem(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 896), sinter::at<float>(a, 25344), sinter::at<float>(a, 0));
+  block_layers::body(sinter::at<float>(a, 25344), sinter::at<float>(w, 960), sinter::at<float>(w, 10176), sinter::at<float>(a, 27392), sinter::at<float>(a, 0), sinter::at<float>(a, 12672));
+  block_layers::head(sinter::at<float>(a, 27392), sinter::at<float>(w, 10240), sinter::at<float>(w, 10368), sinter::at<float>(a, 0));
+  block_layers::map(sinter::at<float>(a, 0), out->map);
   return BLOCK_OK;
 }
 

@@ -27,12 +27,12 @@ static_assert(DIGITS_INTERFACE == UINT64_C(0xb41cdc13e94358bf), "digits.h is of 
 
 using namespace sinter::avx2;
 
-namespace {
-  using sinter::avx2::abs;  // the C library has one for every type as well
+namespace digits_layers {
+using sinter::avx2::abs;  // the C library has one for every type as well
 
 // 0  conv1_Conv: Conv 3x3, stride 1x1, 1 -> 32 channels, pads 1+1,1+1, then relu(acc)
 //    "/conv1/Conv" (Conv) + "/bn1/BatchNormalization" (BatchNormalization) + "/relu/Relu" (Relu)
-[[gnu::noinline]] void conv1_Conv(
+[[gnu::noinline]] static void conv1_Conv(
     const float* __restrict x,  // [N][8][8][1]
     const float* __restrict w,  // [32 channels][9 taps][1], in panels of 16
     const float* __restrict bias,  // [32]
@@ -83,7 +83,7 @@ namespace {
 // 1  conv2_Conv: Conv 3x3 by Winograd F(4x4, 3x3), 32 -> 32 channels, groups of 6 tiles, error 9e-07 of the
 // largest, then relu(acc)
 //    "/conv2/Conv" (Conv) + "/bn2/BatchNormalization" (BatchNormalization) + "/relu_1/Relu" (Relu)
-[[gnu::noinline]] void conv2_Conv(
+[[gnu::noinline]] static void conv2_Conv(
     const float* __restrict x,  // [N][8][8][32]
     const float* __restrict w,  // [32 channels][36 positions][32], in panels of 16
     const float* __restrict bias,  // [32]
@@ -146,7 +146,7 @@ namespace {
 
 // 2  pool1_MaxPool: MaxPool 2x2, stride 2x2
 //    "/pool1/MaxPool" (MaxPool)
-[[gnu::noinline]] void pool1_MaxPool(
+[[gnu::noinline]] static void pool1_MaxPool(
     const float* __restrict x,  // [N][8][8][32]
     float* __restrict y,  // [N][4][4][32]
     std::int64_t N) {  // input "image" axis 0
@@ -188,7 +188,7 @@ namespace {
 // 3  conv3_Conv: Conv 3x3 by Winograd F(4x4, 3x3), 32 -> 64 channels, groups of 6 tiles, error 1e-06 of the
 // largest, then relu(acc)
 //    "/conv3/Conv" (Conv) + "/bn3/BatchNormalization" (BatchNormalization) + "/relu_2/Relu" (Relu)
-[[gnu::noinline]] void conv3_Conv(
+[[gnu::noinline]] static void conv3_Conv(
     const float* __restrict x,  // [N][4][4][32]
     const float* __restrict w,  // [64 channels][36 positions][32], in panels of 16
     const float* __restrict bias,  // [64]
@@ -251,7 +251,7 @@ namespace {
 
 // 4  pool2_MaxPool: MaxPool 2x2, stride 2x2
 //    "/pool2/MaxPool" (MaxPool)
-[[gnu::noinline]] void pool2_MaxPool(
+[[gnu::noinline]] static void pool2_MaxPool(
     const float* __restrict x,  // [N][4][4][64]
     float* __restrict y,  // [N][2][2][64]
     std::int64_t N) {  // input "image" axis 0
@@ -292,7 +292,7 @@ namespace {
 
 // 5  fc1_Gemm: Gemm [N, 256] x [256, 64], then relu(acc)
 //    "/fc1/Gemm" (Gemm) + "/relu_3/Relu" (Relu)
-[[gnu::noinline]] void fc1_Gemm(
+[[gnu::noinline]] static void fc1_Gemm(
     const float* __restrict x,  // [N][256]
     const float* __restrict w,  // [256][64], in panels of 16 columns
     const float* __restrict bias,  // [64]
@@ -326,7 +326,7 @@ namespace {
 
 // 6  fc2_Gemm: Gemm [N, 64] x [64, 10]
 //    "/fc2/Gemm" (Gemm)
-[[gnu::noinline]] void fc2_Gemm(
+[[gnu::noinline]] static void fc2_Gemm(
     const float* __restrict x,  // [N][64]
     const float* __restrict w,  // [64][10], in panels of 16 columns
     const float* __restrict bias,  // [10]
@@ -358,7 +358,7 @@ namespace {
   panel(Int<2>(), Int<2>(), 0, w + 0);
 }
 
-}  // namespace
+}  // namespace digits_layers
 
 extern "C" const unsigned char digits_weights_d58b28bbb667db86[];  // in digits_weights.S of the same compile
 
@@ -378,13 +378,13 @@ extern "C" int digits_run(const digits_inputs* in, digits_outputs* out, void* ar
 
   const unsigned floats = sinter::float_mode();  // the caller's, which comes back
   sinter::subnormals_are_zeros();
-  conv1_Conv(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 1152), sinter::at<float>(a, 0), sinter::at<float>(a, 262144), N);
-  conv2_Conv(sinter::at<float>(a, 0), sinter::at<float>(w, 1280), sinter::at<float>(w, 148736), sinter::at<float>(a, 262144), N, sinter::at<float>(a, 524288), sinter::at<float>(a, 554240));
-  pool1_MaxPool(sinter::at<float>(a, 262144), sinter::at<float>(a, 131072), N);
-  conv3_Conv(sinter::at<float>(a, 131072), sinter::at<float>(w, 148864), sinter::at<float>(w, 443776), sinter::at<float>(a, 0), N, sinter::at<float>(a, 196608), sinter::at<float>(a, 226560));
-  pool2_MaxPool(sinter::at<float>(a, 0), sinter::at<float>(a, 131072), N);
-  fc1_Gemm(sinter::at<float>(a, 131072), sinter::at<float>(w, 444032), sinter::at<float>(w, 509568), sinter::at<float>(a, 0), N);
-  fc2_Gemm(sinter::at<float>(a, 0), sinter::at<float>(w, 509888), sinter::at<float>(w, 513984), out->logits, N);
+  digits_layers::conv1_Conv(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 1152), sinter::at<float>(a, 0), sinter::at<float>(a, 262144), N);
+  digits_layers::conv2_Conv(sinter::at<float>(a, 0), sinter::at<float>(w, 1280), sinter::at<float>(w, 148736), sinter::at<float>(a, 262144), N, sinter::at<float>(a, 524288), sinter::at<float>(a, 554240));
+  digits_layers::pool1_MaxPool(sinter::at<float>(a, 262144), sinter::at<float>(a, 131072), N);
+  digits_layers::conv3_Conv(sinter::at<float>(a, 131072), sinter::at<float>(w, 148864), sinter::at<float>(w, 443776), sinter::at<float>(a, 0), N, sinter::at<float>(a, 196608), sinter::at<float>(a, 226560));
+  digits_layers::pool2_MaxPool(sinter::at<float>(a, 0), sinter::at<float>(a, 131072), N);
+  digits_layers::fc1_Gemm(sinter::at<float>(a, 131072), sinter::at<float>(w, 444032), sinter::at<float>(w, 509568), sinter::at<float>(a, 0), N);
+  digits_layers::fc2_Gemm(sinter::at<float>(a, 0), sinter::at<float>(w, 509888), sinter::at<float>(w, 513984), out->logits, N);
   sinter::set_float_mode(floats);
   out->logits_dims[0] = N;
   out->logits_dims[1] = 10;

@@ -20,12 +20,12 @@ static_assert(MLP_INTERFACE == UINT64_C(0xfb18b39e1830c817), "mlp.h is of anothe
 
 using namespace sinter::avx2;
 
-namespace {
-  using sinter::avx2::abs;  // the C library has one for every type as well
+namespace mlp_layers {
+using sinter::avx2::abs;  // the C library has one for every type as well
 
 // 0  hidden: Gemm [N, 16] x [16, 24], then relu(acc)
 //    "hidden" (Gemm) + "hidden_relu" (Relu)
-[[gnu::noinline]] void hidden(
+[[gnu::noinline]] static void hidden(
     const float* __restrict x,  // [N][16]
     const float* __restrict w,  // [16][24], in panels of 8 columns
     const float* __restrict bias,  // [24]
@@ -59,7 +59,7 @@ namespace {
 
 // 1  output: Gemm [N, 24] x [24, 4], then sigmoid(acc)
 //    "output" (Gemm) + "output_sigmoid" (Sigmoid)
-[[gnu::noinline]] void output(
+[[gnu::noinline]] static void output(
     const float* __restrict x,  // [N][24]
     const float* __restrict w,  // [24][4], in panels of 8 columns
     const float* __restrict bias,  // [4]
@@ -91,7 +91,7 @@ namespace {
   panel(Int<1>(), Int<4>(), 0, w + 0);
 }
 
-}  // namespace
+}  // namespace mlp_layers
 
 extern "C" const unsigned char mlp_weights_224327951ff3d0c0[];  // in mlp_weights.S of the same compile
 
@@ -109,8 +109,8 @@ extern "C" int mlp_run(const mlp_inputs* in, mlp_outputs* out, void* arena) {
 
   const unsigned floats = sinter::float_mode();  // the caller's, which comes back
   sinter::subnormals_are_zeros();
-  hidden(in->features, sinter::at<float>(w, 0), sinter::at<float>(w, 1536), sinter::at<float>(a, 0), N);
-  output(sinter::at<float>(a, 0), sinter::at<float>(w, 1664), sinter::at<float>(w, 2432), out->scores, N);
+  mlp_layers::hidden(in->features, sinter::at<float>(w, 0), sinter::at<float>(w, 1536), sinter::at<float>(a, 0), N);
+  mlp_layers::output(sinter::at<float>(a, 0), sinter::at<float>(w, 1664), sinter::at<float>(w, 2432), out->scores, N);
   sinter::set_float_mode(floats);
   out->scores_dims[0] = N;
   out->scores_dims[1] = 4;

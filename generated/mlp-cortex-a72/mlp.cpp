@@ -20,12 +20,12 @@ static_assert(MLP_INTERFACE == UINT64_C(0xb3e17e9f0be45933), "mlp.h is of anothe
 
 using namespace sinter::neon;
 
-namespace {
-  using sinter::neon::abs;  // the C library has one for every type as well
+namespace mlp_layers {
+using sinter::neon::abs;  // the C library has one for every type as well
 
 // 0  hidden: Gemm [N, 16] x [16, 24], then relu(acc)
 //    "hidden" (Gemm) + "hidden_relu" (Relu)
-[[gnu::noinline]] void hidden(
+[[gnu::noinline]] static void hidden(
     const float* __restrict x,  // [N][16]
     const float* __restrict w,  // [16][24], in panels of 12 columns
     const float* __restrict bias,  // [24]
@@ -58,7 +58,7 @@ namespace {
 
 // 1  output: Gemm [N, 24] x [24, 4], then sigmoid(acc)
 //    "output" (Gemm) + "output_sigmoid" (Sigmoid)
-[[gnu::noinline]] void output(
+[[gnu::noinline]] static void output(
     const float* __restrict x,  // [N][24]
     const float* __restrict w,  // [24][4], in panels of 4 columns
     const float* __restrict bias,  // [4]
@@ -90,7 +90,7 @@ namespace {
   panel(Int<1>(), Int<4>(), 0, w);
 }
 
-}  // namespace
+}  // namespace mlp_layers
 
 extern "C" const unsigned char mlp_weights_72327e58444de5af[];  // in mlp_weights.S of the same compile
 
@@ -106,8 +106,8 @@ extern "C" int mlp_run(const mlp_inputs* in, mlp_outputs* out, void* arena) {
   if (in->features_dims[1] != 16) return MLP_E_DIM;
   unsigned char* const a = static_cast<unsigned char*>(arena);
 
-  hidden(in->features, sinter::at<float>(w, 0), sinter::at<float>(w, 1536), sinter::at<float>(a, 0), N);
-  output(sinter::at<float>(a, 0), sinter::at<float>(w, 1728), sinter::at<float>(w, 2112), out->scores, N);
+  mlp_layers::hidden(in->features, sinter::at<float>(w, 0), sinter::at<float>(w, 1536), sinter::at<float>(a, 0), N);
+  mlp_layers::output(sinter::at<float>(a, 0), sinter::at<float>(w, 1728), sinter::at<float>(w, 2112), out->scores, N);
   out->scores_dims[0] = N;
   out->scores_dims[1] = 4;
   return MLP_OK;

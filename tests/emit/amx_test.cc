@@ -181,7 +181,7 @@ TEST(Amx, WeightsInParts) {
     add(s, RowProductCase{"MatMul", std::move(x), n, false, false, 0}, 1);
     store_weight_parts(s.graph(), target(name), threads, s.decisions);
     WeightStore store;
-    return stored_type(make_plan(s.graph(), target(name), s.decisions, store, {}, threads));
+    return stored_type(make_plan(s.graph(), target(name), s.decisions, store, threads));
   };
   const std::string parts = "const std::uint16_t*", whole = "const float*";
   EXPECT_EQ(type_of(2, {Dim(128), Dim(256)}, 320), parts);
@@ -200,7 +200,7 @@ TEST(Amx, PartsLoseNothing) {
   add(s, RowProductCase{"MatMul", {Dim(128), Dim(k)}, n, false, false, 0}, 1);
   store_weight_parts(s.graph(), target(kTarget), 2, s.decisions);
   WeightStore store;
-  const Plan plan = make_plan(s.graph(), target(kTarget), s.decisions, store, {}, 2);
+  const Plan plan = make_plan(s.graph(), target(kTarget), s.decisions, store, 2);
   ASSERT_EQ(stored_type(plan), "const std::uint16_t*");
   const Tensor& w = *s.graph().nodes.back()->inputs[1]->data;
   const auto part = [&](int64_t i, int64_t j, int64_t number) {

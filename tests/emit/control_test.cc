@@ -414,7 +414,7 @@ std::vector<std::string> shared(const char* name, int threads) {
     separate_outputs(*m.graph, {});
     WeightStore store;
     std::vector<std::string> found;
-    for (const Layer& l : make_plan(*m.graph, target("avx512"), {}, store, {}, threads).layers) {
+    for (const Layer& l : make_plan(*m.graph, target("avx512"), {}, store, threads).layers) {
       if (l.kernel != "control") continue;
       const bool pool = std::any_of(l.parameters.begin(), l.parameters.end(),
                                     [](const Parameter& p) { return p.kind == Parameter::Kind::kPool; });

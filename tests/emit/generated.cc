@@ -395,13 +395,6 @@ std::string check_outputs(const fs::path& file, const Graph& g, const std::vecto
   return "";
 }
 
-// The functions of a plan and of the plans of its bodies.
-void take_functions(const Plan& plan, std::vector<std::string>& taken) {
-  for (const Layer& l : plan.layers) taken.push_back(l.function);
-  for (const std::vector<Plan>& bodies : plan.bodies)
-    for (const Plan& body : bodies) take_functions(body, taken);
-}
-
 // A translation unit's files are named after its models: u0_39, or u5 for one.
 std::string unit_name(const std::vector<size_t>& models) {
   return models.size() == 1 ? fmt::format("u{}", models[0])
@@ -464,11 +457,10 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
   std::vector<std::unique_ptr<Graph>> graphs;
   std::vector<std::string> ids, objects;
   std::vector<std::vector<size_t>> units(1);  // models that share a translation unit
-  std::vector<std::string> taken;             // functions of the last unit
   for (size_t i = 0; i < models_.size(); ++i) {
     const std::string id = fmt::format("m{}", i);
     graphs.push_back(models_[i].graph->clone());
-    if (units.back().size() >= o.together) units.emplace_back(), taken.clear();
+    if (units.back().size() >= o.together) units.emplace_back();
     try {
       Graph& g = *graphs[i];
       Decisions decisions = carried(models_[i].decisions, *models_[i].graph, g);
@@ -479,8 +471,7 @@ std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions
       make_strips(g, target, decisions, o.cache);
       share_strips(g, target, decisions, o.threads, o.cache);
       WeightStore store;
-      const Plan plan = make_plan(g, target, decisions, store, taken, o.threads);
-      take_functions(plan, taken);
+      const Plan plan = make_plan(g, target, decisions, store, o.threads);
       BundleOptions b;
       b.name = id;
       b.model_file = "test.onnx";

@@ -114,7 +114,7 @@ Plan planned(const Case& c, const Target& t, int threads, WeightStore& store, st
   n.g->outputs.push_back(c.build(n));
   graph = std::move(n.g);
   separate_outputs(*graph, n.decisions);
-  return make_plan(*graph, t, n.decisions, store, {}, threads, regions);
+  return make_plan(*graph, t, n.decisions, store, threads, regions);
 }
 
 TEST(ParallelRegions, OfLayersThatTakeTheSameRows) {

@@ -187,7 +187,7 @@ std::set<std::string> attention_headers(int64_t heads, int threads) {
   o.model_hash = std::string(64, '0');
   o.threads = threads;
   const Target& t = *find_target("avx512");
-  const Plan plan = make_plan(s.graph(), t, s.decisions, store, {}, threads);
+  const Plan plan = make_plan(s.graph(), t, s.decisions, store, threads);
   std::istringstream code(make_bundle(s.graph(), plan, t, store, o).at("net.cpp"));
   std::set<std::string> headers;
   for (std::string line; std::getline(code, line);)
@@ -224,7 +224,7 @@ TEST(Threads, KeepTheirScratch) {
     for (const int64_t channels : {32, 80, 48, 64}) v = net.winograd(v, channels, 3, 1);
     net.g->outputs.push_back(v);
     WeightStore store;
-    const Plan plan = make_plan(*net.g, target(c.name), net.decisions, store, {}, 2, c.spend);
+    const Plan plan = make_plan(*net.g, target(c.name), net.decisions, store, 2, c.spend);
     std::vector<bool> of_first(static_cast<size_t>(plan.arena_bytes)), of_second = of_first;
     for (size_t i = 0; i < plan.layers.size(); ++i) {
       size_t number = 0;
