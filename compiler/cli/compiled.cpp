@@ -240,7 +240,7 @@ std::vector<std::string> input_names(const Graph& g) {
 }
 std::vector<std::string> output_names(const Graph& g) {
   std::vector<std::string> names;
-  for (const Value* v : g.outputs) names.push_back(v->name);
+  for (const Value* v : g.outputs) names.push_back(outside_name(*v));
   return names;
 }
 

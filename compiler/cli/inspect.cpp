@@ -54,8 +54,8 @@ void print_unreachable(const Node& n) {
 void print_table(const Compiled& c) {
   for (const auto* list : {&c.graph->inputs, &c.graph->outputs})
     for (const Value* v : *list)
-      fmt::print("{} {} {}\n", list == &c.graph->inputs ? "input " : "output", sinter::quoted(v->name),
-                 text(v->type));
+      fmt::print("{} {} {}\n", list == &c.graph->inputs ? "input " : "output",
+                 sinter::quoted(outside_name(*v)), text(v->type));
   fmt::print("\n{:>4}  {:<34} {:<18} {:<26} {:>9} {:>10}  {}\n", "#", "layer", "kernel", "output", "MFLOP",
              "weights", "arena");
   double flops = 0;

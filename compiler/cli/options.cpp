@@ -280,11 +280,17 @@ std::vector<std::string> pair_files(const std::vector<std::string>& options,
   for (const std::string& o : options) {
     bool named = false;
     for (size_t at = o.find('='); at != std::string::npos && !named; at = o.find('=', at + 1)) {
-      const auto it = std::find(names.begin(), names.end(), o.substr(0, at));
-      if (it == names.end()) continue;
-      std::string& file = files[static_cast<size_t>(it - names.begin())];
-      if (!file.empty()) throw UsageError(fmt::format("two files for the {} {}", what, sinter::quoted(*it)));
-      file = o.substr(at + 1);
+      const std::string name = o.substr(0, at);
+      if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+      // Several may have the name; the next one without a file is meant.
+      size_t i = 0;
+      while (i < names.size() && (names[i] != name || !files[i].empty())) ++i;
+      if (i == names.size())
+        throw UsageError(
+            fmt::format("{} for the {} {}",
+                        std::count(names.begin(), names.end(), name) == 1 ? "two files" : "too many files",
+                        what, sinter::quoted(name)));
+      files[i] = o.substr(at + 1);
       named = true;
     }
     if (!named) rest.push_back(o);

@@ -21,14 +21,14 @@ std::vector<Member> members_of(const std::vector<Value*>& values) {
   std::vector<Member> m;
   std::set<std::string> taken;
   for (const Value* v : values) {
-    const std::string plain = identifier(v->name);
+    const std::string of_model = outside_name(*v), plain = identifier(of_model);
     const bool dynamic = !is_static(v->type.shape);
     std::string name = plain;
     for (int k = 2; taken.count(name) || (dynamic && taken.count(name + "_dims")); ++k)
       name = fmt::format("{}_{}", plain, k);
     taken.insert(name);
     if (dynamic) taken.insert(name + "_dims");
-    m.push_back({v, name, dynamic});
+    m.push_back({v, of_model, name, dynamic});
   }
   return m;
 }
@@ -87,7 +87,7 @@ void describe(Printer& p, const Member& m, bool input) {
                      : v.type.dtype == DType::kBF16 ? " (bfloat16 bits)"
                      : is_small_float(v.type.dtype) ? " (the bits of one a byte)"
                                                     : "";
-  p.comment(fmt::format("{} {}{}, row-major{}", sinter::quoted(v.name), text(v.type), bits, bounds));
+  p.comment(fmt::format("{} {}{}, row-major{}", sinter::quoted(m.model_name), text(v.type), bits, bounds));
   p.line("{}{}* {};", input ? "const " : "", c_type(v.type.dtype), m.name);
   if (m.dynamic) {
     p.comment(input ? "its extents, set by the caller" : "its extents, set by the run");
@@ -247,6 +247,7 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
   for (const bool input : {true, false})
     for (const Member& m : members_of(input ? g.inputs : g.outputs)) {
       ordered_json t = tensor(m.value);
+      t["name"] = m.model_name;
       t["member"] = m.name;  // in NAME_inputs or NAME_outputs
       j[input ? "inputs" : "outputs"].push_back(t);
     }

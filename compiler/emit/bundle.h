@@ -40,8 +40,9 @@ std::string weights_symbol(const BundleOptions&);
 // How the C face spells one input or output.
 struct Member {
   const Value* value;
-  std::string name;  // "image"
-  bool dynamic;      // it has a NAME_dims member
+  std::string model_name;  // "image:0"
+  std::string name;        // the same as a member of a struct: "image_0"
+  bool dynamic;            // it has a NAME_dims member
 };
 std::vector<Member> members_of(const std::vector<Value*>& values);
 

@@ -37,7 +37,7 @@ void describe(Printer& p, const std::vector<Member>& members) {
                              std::max<int64_t>(d.hi(), 0));
     const int64_t bytes = std::max<int64_t>(product(m.value->type.shape).hi(), 0) *
                           static_cast<int64_t>(size_of(m.value->type.dtype));
-    p.line("{{{}, \"{}\", {}, {{{}}}, {}}},", c_string(m.value->name), m.name, onnx_of(m.value->type.dtype),
+    p.line("{{{}, \"{}\", {}, {{{}}}, {}}},", c_string(m.model_name), m.name, onnx_of(m.value->type.dtype),
            extents, bytes);
   }
   p.line("}},");

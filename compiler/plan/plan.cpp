@@ -388,6 +388,14 @@ void check_counts(const Graph& g, const Plan& plan, std::vector<std::string>& pr
 
 namespace {
 
+// Whether the model's name for an output belongs to an input or to another output as well.
+bool is_named_elsewhere(const Graph& g, const Value* v) {
+  if (std::find(g.inputs.begin(), g.inputs.end(), v) != g.inputs.end()) return true;
+  return std::count(g.outputs.begin(), g.outputs.end(), v) > 1 ||
+         std::any_of(g.outputs.begin(), g.outputs.end(),
+                     [&](const Value* o) { return o != v && outside_name(*o) == v->name; });
+}
+
 void separate_outputs(Graph& g, const Decisions& decisions, size_t first) {
   const Op* copy = find_op("sinter", "copy");
   SINTER_CHECK(copy);
@@ -413,8 +421,8 @@ void separate_outputs(Graph& g, const Decisions& decisions, size_t first) {
     // Not an Identity, which is a view.
     Node* n = g.add_node(copy, v->name, {out}, {v});
     n->sources = {};
-    // The output keeps its name, unless an input has the same.
-    if (std::find(g.inputs.begin(), g.inputs.end(), out) == g.inputs.end()) std::swap(out->name, v->name);
+    // The Value takes the output's name along, unless something else has it; see outside_name().
+    if (!is_named_elsewhere(g, out)) std::swap(out->name, v->name);
     taken.push_back(v);
     out = v;
   }
@@ -424,6 +432,13 @@ void separate_outputs(Graph& g, const Decisions& decisions, size_t first) {
 }  // namespace
 
 void separate_outputs(Graph& g, const Decisions& decisions) { separate_outputs(g, decisions, 0); }
+
+std::string outside_name(const Value& output) {
+  // Copies that have not taken over a name are called as their Values, and stand for no node of the model.
+  const Node* n = output.producer;
+  const bool copied = n && n->op == find_op("sinter", "copy") && n->sources.empty() && n->name == output.name;
+  return copied ? n->inputs[0]->name : output.name;
+}
 
 namespace {
 

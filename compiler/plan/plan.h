@@ -93,6 +93,9 @@ const Value* root_of(const Value*);
 // Makes sure that every graph output is written by a layer of its own: inserts copies where an output is a
 // graph input, a constant, another output, or a view of one of those. Of bodies too.
 void separate_outputs(Graph&, const Decisions&);
+// What the model calls an output: its Value's name, but where the model has given that to an input or to
+// another output as well, and the copies that separate_outputs makes are Values of other names.
+std::string outside_name(const Value& output);
 // An order of execution with small peak memory (plan/schedule.cpp). Of bodies too.
 void schedule(Graph&);
 // Chooses kernels, writes the layers and lays out the arena. Refuses nodes without a kernel and Values
