@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "cli/errors.h"
+#include "cli/hints.h"
 #include "ir/error.h"
 
 namespace sinter {
@@ -69,11 +70,19 @@ int run_checked(int argc, const char* const* argv) {
     CLI::App* sub = app.add_subcommand(c.name, c.what);
     const std::function<int()> run = c.declare(*sub);
     sub->callback([run, &chosen] { chosen = run; });
+    sub->footer(examples_of(c.name));
+  }
+  if (argc < 2) {
+    std::cerr << "sinter: a subcommand is required\n\n" << app.help();
+    return kExitUsage;
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kExitOk : kExitUsage;
+    const std::string more = e.get_exit_code() == 0 ? "" : hints(app, {argv + 1, argv + argc});
+    if (more.empty()) return app.exit(e) == 0 ? kExitOk : kExitUsage;
+    std::cerr << more;
+    return kExitUsage;
   }
   return run_parsed(app, chosen);
 }

@@ -24,8 +24,9 @@ void check_code_size(const ModelOptions& o, const Compiled& c) {
            parse_size("--max-stack", o.max_stack));
   const int64_t weights = weights_bytes(c.weights);
   if (!o.max_flash.empty() && size.text_bytes + weights > parse_size("--max-flash", o.max_flash))
-    refuse("code takes {} and weights {} bytes, --max-flash allows {} together", size.text_bytes, weights,
-           parse_size("--max-flash", o.max_flash));
+    refuse("code takes {} and weights {} bytes, --max-flash allows {} together{}", size.text_bytes, weights,
+           parse_size("--max-flash", o.max_flash),
+           o.small_weights ? "" : "; --small-weights keeps the packed weights near the model's own size");
 }
 
 }  // namespace

@@ -8,8 +8,9 @@
 #include "cli/tuning_file.h"
 #include "emit/printer.h"
 #include "ir/error.h"
-#include "ops/op.h"
+#include "ir/nearest.h"
 #include "ir/words.h"
+#include "ops/op.h"
 #include "passes/pass.h"
 #include "plan/emitted.h"
 #include "plan/steps.h"
@@ -100,10 +101,13 @@ PassHooks hooks_of(const ModelOptions& o) {
   std::vector<std::string> named = o.print_after;
   named.insert(named.end(), o.skip_pass.begin(), o.skip_pass.end());
   if (!o.stop_after.empty()) named.push_back(o.stop_after);
+  std::vector<std::string> passes;
+  for (const Pass& p : all_passes()) passes.emplace_back(p.name);
+  for (const Step& step : all_steps()) passes.emplace_back(step.name);
   for (const std::string& n : named)
-    if (std::none_of(all_passes().begin(), all_passes().end(), [&](const Pass& p) { return n == p.name; }) &&
-        std::none_of(all_steps().begin(), all_steps().end(), [&](const Step& s) { return n == s.name; }))
-      throw UsageError(fmt::format("there is no pass {}; see sinter passes", sinter::quoted(n)));
+    if (std::find(passes.begin(), passes.end(), n) == passes.end())
+      throw UsageError(fmt::format("there is no pass {}; see sinter passes{}", sinter::quoted(n),
+                                   did_you_mean(n, passes)));
   return h;
 }
 

@@ -1,4 +1,5 @@
 // sinter ops: the operators, from the table that import uses, and the kernels that run them.
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 #include "emit/layer.h"
 #include "import/onnx.h"
 #include "import/schemas.h"
+#include "import/upgrade.h"
 #include "ir/error.h"
 #include "ops/op.h"
 
@@ -19,17 +21,41 @@ bool is_ours(const Op& op) { return op.domain == std::string_view("sinter"); }
 
 std::string full_name(const Op& op) { return (*op.domain ? std::string(op.domain) + "." : "") + op.name; }
 
+// What import makes of operators of other domains than ONNX's own; they are in no table of ops.
+struct Rewritten {
+  std::string name;
+  const char* into;
+};
+std::vector<Rewritten> rewritten_ops() {
+  std::vector<Rewritten> list;
+  for (const char* name : contrib_ops())
+    list.push_back({std::string("com.microsoft.") + name, "becomes operators of ONNX when it is read"});
+  list.push_back({"ai.onnx.ml.ZipMap", "its input stands for the map: the columns in the labels' order"});
+  list.push_back({"ai.onnx.preview.FlexAttention", "becomes operators of ONNX when it is read"});
+  return list;
+}
+
 void print_list() {
-  size_t count = 0;
+  std::map<std::string, std::string> notes;  // sorted within each domain; ONNX's own come first
+  std::vector<std::string> names;
   for (const Op* op : all_ops()) {
     if (is_ours(*op)) continue;
-    ++count;
-    if (*op->note)
-      fmt::print("{:<32} {}\n", full_name(*op), op->note);
-    else
-      fmt::print("{}\n", full_name(*op));
+    names.push_back(full_name(*op));
+    notes[names.back()] = op->note;
   }
-  fmt::print("{} operators\n", count);
+  for (const Rewritten& r : rewritten_ops()) {
+    names.push_back(r.name);
+    notes[r.name] = r.into;
+  }
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    const bool other_a = a.find('.') != std::string::npos, other_b = b.find('.') != std::string::npos;
+    return other_a != other_b ? other_b : a < b;
+  });
+  for (const std::string& name : names) {
+    const std::string& note = notes[name];
+    fmt::print("{}\n", note.empty() ? name : fmt::format("{:<47} {}", name, note));
+  }
+  fmt::print("{} operators\n", names.size());
 }
 
 // "2", "1 to 3", "1 or more".
@@ -99,6 +125,13 @@ void print_operators(const TestResults& results) {
   }
 }
 
+void print_rewritten() {
+  fmt::print(
+      "\n## Of other domains, gone after import\n\nBesides those of com.microsoft and ai.onnx.ml "
+      "above:\n\n| operator | what becomes of it |\n|---|---|\n");
+  for (const Rewritten& r : rewritten_ops()) fmt::print("| {} | {} |\n", cell(r.name), r.into);
+}
+
 // What ONNX has and all_ops() doesn't.
 void print_others() {
   std::string folded;
@@ -137,6 +170,7 @@ void print_markdown(const TestResults& results) {
       "right; `docs/onnx-tests.txt` says how they were run.\n\n",
       count);
   print_operators(results);
+  print_rewritten();
   print_others();
   fmt::print(
       "\n# Kernels\n\nIn order of preference: the first that accepts a node runs it.\n\n| kernel | what it "

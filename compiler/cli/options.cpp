@@ -10,6 +10,7 @@
 #include "cli/errors.h"
 #include "emit/printer.h"
 #include "ir/error.h"
+#include "ir/nearest.h"
 #include "ops/custom.h"
 #include "sinter/tensor_file.h"
 
@@ -101,7 +102,8 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
                  "threads that the model may run on: NAME_run takes the application's pool");
   app.add_option("--weights", o.weights, "where the weights lie: embed (in the program) or file")
       ->check(CLI::IsMember({"embed", "file"}));
-  app.add_option("--max-ram", o.max_ram, "refuse if the arena takes more, e.g. 8M (K, M, G: powers of 1024)");
+  app.add_option("--max-ram", o.max_ram,
+                 "refuse if the arena takes more, e.g. 8M or 8MiB (K, M, G: powers of 1024)");
   app.add_option("--max-stack", o.max_stack, "refuse if a run takes more stack (measured with g++)");
   app.add_option("--max-flash", o.max_flash,
                  "refuse if weights and code take more (measured with the compiler)");
@@ -139,17 +141,22 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
 }
 
 int64_t parse_size(const std::string& option, const std::string& text) {
-  std::string digits = text;
+  const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+  const size_t begin = std::min(text.find_first_not_of(' ', end), text.size());
+  std::string unit_name;
+  for (const char c : text.substr(begin))
+    unit_name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   int64_t unit = 1;
-  if (!digits.empty()) {
-    const size_t at =
-        std::string("KMG").find(static_cast<char>(std::toupper(static_cast<unsigned char>(digits.back()))));
-    if (at != std::string::npos) {
-      unit = int64_t{1} << (10 * (at + 1));
-      digits.pop_back();
-    }
+  if (!unit_name.empty() && unit_name != "B") {
+    const size_t at = std::string("KMG").find(unit_name[0]);
+    const std::string rest = unit_name.substr(1);
+    if (at == std::string::npos || (!rest.empty() && rest != "B" && rest != "IB"))
+      throw UsageError(
+          fmt::format("{}: {} is no size; give bytes, or 64K, 8M, 1G (also KB and KiB, powers of 1024)",
+                      option, sinter::quoted(text)));
+    unit = int64_t{1} << (10 * (at + 1));
   }
-  const int64_t v = parse_integer(digits, option);
+  const int64_t v = parse_integer(text.substr(0, end), option);
   if (v > (int64_t{1} << 50) / unit) throw UsageError(fmt::format("{}: {} is too large", option, text));
   return v * unit;
 }
@@ -184,8 +191,13 @@ DimOption parse_dim(const std::string& text) {
 const Target& target_of(const ModelOptions& o) {
   if (const Target* t = find_target(o.target)) return *t;
   std::string names;
-  for (const Target* t : all_targets()) names += std::string(names.empty() ? "" : ", ") + t->name;
-  throw UsageError(fmt::format("--target {}: there are host, {}", sinter::quoted(o.target), names));
+  std::vector<std::string> all = {"host"};
+  for (const Target* t : all_targets()) {
+    names += std::string(names.empty() ? "" : ", ") + t->name;
+    all.emplace_back(t->name);
+  }
+  throw UsageError(fmt::format("--target {}: there are host, {}{}", sinter::quoted(o.target), names,
+                               did_you_mean(o.target, all)));
 }
 
 std::vector<DeclaredInput> declared_inputs(const std::string& model, const std::vector<DimOption>& dims) {

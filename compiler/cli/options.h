@@ -33,7 +33,7 @@ struct ModelOptions {
 
 void add_model_options(CLI::App& app, ModelOptions& o, bool model_required = true);
 
-// "8M" -> 8388608; K, M and G are powers of 1024. UsageError where it is no size.
+// "8M", "8MB", "8 MiB" -> 8388608; K, M and G are powers of 1024. UsageError where it is no size.
 int64_t parse_size(const std::string& option, const std::string& text);
 // NAME=4, "NAME<=8", NAME=64..640 or NAME=64..640:32.
 DimOption parse_dim(const std::string& text);

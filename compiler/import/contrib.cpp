@@ -541,6 +541,12 @@ const Row kRows[] = {
 
 }  // namespace
 
+std::vector<const char*> contrib_ops() {
+  std::vector<const char*> names;
+  for (const Row& row : kRows) names.push_back(row.op);
+  return names;
+}
+
 bool lower_contrib(Rewrite& r) {
   for (const Row& row : kRows)
     if (r.node.op == row.op) return row.rewrite(r), true;

@@ -4,6 +4,7 @@
 #include "import/importer.h"
 #include "import/tensor_proto.h"
 #include "ir/error.h"
+#include "ir/nearest.h"
 
 namespace sinter {
 
@@ -259,8 +260,9 @@ void Importer::check_options() {
   for (const DimOption& o : options_.dims) {
     if (dim_options_used_.count(o.name)) continue;
     if (!graph_->symbols->was_asked(o.name))
-      problem(fmt::format("--dim {}: the model has no free dim of that name; it has {}",
-                          sinter::quoted(o.name), names.empty() ? "none" : names));
+      problem(fmt::format("--dim {}: the model has no free dim of that name; it has {}{}",
+                          sinter::quoted(o.name), names.empty() ? "none" : names,
+                          did_you_mean(o.name, {free_dim_names_.begin(), free_dim_names_.end()})));
     else if (!o.is_bound())
       problem(fmt::format("--dim {}: the data decide it, it can only be bounded: {}", sinter::quoted(o.name),
                           sinter::quoted(fmt::format("{}<={}", o.name, o.hi))));

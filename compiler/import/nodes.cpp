@@ -6,6 +6,7 @@
 #include "import/schemas.h"
 #include "import/tensor_proto.h"
 #include "ir/error.h"
+#include "ir/nearest.h"
 #include "ops/bodies.h"
 
 namespace sinter {
@@ -258,18 +259,35 @@ void Importer::import_constant(Scope& scope, const NodeProto& n) {
   v->data = std::move(t);
 }
 
+namespace {
+// The operators of a domain, by their names.
+std::vector<std::string> known_ops(const std::string& domain) {
+  std::vector<std::string> names;
+  for (const Op* op : all_ops())
+    if (op->domain == domain) names.emplace_back(op->name);
+  if (domain == "com.microsoft")
+    for (const char* name : contrib_ops()) names.emplace_back(name);
+  return names;
+}
+}  // namespace
+
 const Op* Importer::op_for(const Draft& d) const {
   if (const Op* op = find_op(d.domain, d.op)) return op;
   if (options_.custom_op)
     if (const Op* op = options_.custom_op(d.domain, d.op)) return op;
+  // An operator of ONNX's own can't be replaced.
+  const char* const own = "; --custom-ops FILE names a C function for it";
   if (const char* why = why_never(d.domain, d.op))
-    refuse("operator {} is not supported: {}", word(d.op), why);
+    refuse("operator {} is not supported: {}{}", word(d.op), why, d.domain.empty() ? "" : own);
   if (d.domain.empty()) {
     const auto version = opsets_.find("");
-    refuse("operator {} of domain \"\" (opset {}) is not supported", word(d.op),
-           version == opsets_.end() ? 0 : version->second);
+    refuse("operator {} of domain \"\" (opset {}) is not supported{}", word(d.op),
+           version == opsets_.end() ? 0 : version->second, did_you_mean(d.op, known_ops("")));
   }
-  refuse("operator {} of domain {} is not supported", word(d.op), sinter::quoted(d.domain));
+  const std::vector<std::string> known = known_ops(d.domain);
+  const bool elsewhere = find_op("", d.op) != nullptr;
+  refuse("operator {} of domain {} is not supported{}{}", word(d.op), sinter::quoted(d.domain),
+         elsewhere ? "; ONNX's own domain has one of that name" : did_you_mean(d.op, known), own);
 }
 
 void Importer::emit(Scope& scope, Draft& d) {

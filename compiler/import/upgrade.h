@@ -68,5 +68,6 @@ bool lower_contrib(Rewrite& rewrite);
 // Some of its rows: contrib_moves.cpp, contrib_lstm.cpp.
 bool lower_contrib_moves(Rewrite& rewrite);
 bool lower_contrib_lstm(Rewrite& rewrite);
+std::vector<const char*> contrib_ops();  // the names of all rows
 
 }  // namespace sinter
