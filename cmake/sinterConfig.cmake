@@ -1,5 +1,9 @@
 # find_package(sinter): the executable sinter::sinter and sinter_add_model(). The executable is found from this
-# file's own place, so that the installed folder can be moved.
+# file's own place, so that the installed folder can be moved. From CMake 3.16 on.
+#
+# A toolchain with CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY has packages searched for in the board's file system
+# alone, where this one isn't: give -Dsinter_DIR=PREFIX/lib/cmake/sinter.
+cmake_policy(VERSION 3.16...3.25)
 if(NOT TARGET sinter::sinter)
   get_filename_component(_sinter_executable "${CMAKE_CURRENT_LIST_DIR}/../../../bin/sinter" ABSOLUTE)
   if(NOT EXISTS "${_sinter_executable}")

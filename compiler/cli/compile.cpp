@@ -1,4 +1,5 @@
 // sinter compile: MODEL to a bundle in a folder.
+#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -8,6 +9,7 @@
 #include "cli/errors.h"
 #include "cli/process.h"
 #include "ir/error.h"
+#include "ir/read_files.h"
 
 namespace sinter {
 namespace {
@@ -29,19 +31,32 @@ void check_code_size(const ModelOptions& o, const Compiled& c) {
            o.small_weights ? "" : "; --small-weights keeps the packed weights near the model's own size");
 }
 
+struct Options : ModelOptions {
+  std::string output, depfile;
+};
+
+void write_depfile(const Options& o, const std::string& name) {
+  const std::string code = (std::filesystem::path(o.output) / (name + ".cpp")).string();
+  std::ofstream f(o.depfile, std::ios::binary);
+  f << dependency_rule(code, files_read());
+  f.close();
+  if (!f) refuse("--depfile {} can't be written", sinter::quoted(o.depfile));
+}
+
 }  // namespace
 
 std::function<int()> declare_compile(CLI::App& app) {
-  struct Options : ModelOptions {
-    std::string output;
-  };
   auto o = std::make_shared<Options>();
   add_model_options(app, *o);
   app.add_option("-o,--output", o->output, "folder for the files; made where it doesn't exist")->required();
+  app.add_option(
+      "--depfile", o->depfile,
+      "write which files were read (model, external data, custom operators, tuning), as a rule of make");
   return [o] {
     const Compiled c = compile_model(*o, import_options(*o));
     check_code_size(*o, c);
     write_bundle(c.files, o->output);
+    if (!o->depfile.empty()) write_depfile(*o, c.options.name);
     fmt::print("{}: {} layers for {}, arena {} bytes, weights {} bytes -> {}\n", c.options.name,
                c.plan.layers.size(), c.target->name, c.plan.arena_bytes, weights_bytes(c.weights), o->output);
     return kExitOk;

@@ -11,6 +11,7 @@
 #include "emit/printer.h"
 #include "ir/error.h"
 #include "ir/nearest.h"
+#include "ir/read_files.h"
 #include "ops/custom.h"
 #include "sinter/tensor_file.h"
 
@@ -268,6 +269,7 @@ ImportOptions import_options(const ModelOptions& o) {
 Tensor read_tensor_file(const std::string& path) {
   std::error_code ec;
   if (!std::filesystem::is_regular_file(path, ec)) throw UsageError(path + " is not a file that can be read");
+  note_read(path);
   std::ifstream file(path, std::ios::binary);
   char magic[6] = {};
   file.read(magic, sizeof magic);

@@ -12,6 +12,7 @@
 #include "cli/output_file.h"
 #include "import/sha256.h"
 #include "ir/error.h"
+#include "ir/read_files.h"
 
 namespace sinter {
 namespace {
@@ -32,6 +33,7 @@ std::string bytes_of(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, ec) || !f) throw UsageError(path + " can't be read");
   if (std::filesystem::file_size(path, ec) > kMostBytes || ec)
     throw UsageError(path + " is too large to be a tuning file");
+  note_read(path);
   return {std::istreambuf_iterator<char>(f), {}};
 }
 

@@ -12,6 +12,7 @@
 #include "import/importer.h"
 #include "import/sha256.h"
 #include "ir/error.h"
+#include "ir/read_files.h"
 
 namespace sinter {
 namespace {
@@ -27,6 +28,7 @@ std::string read_file(const fs::path& path) {
   if (error) refuse("{} can't be read: {}", name, error.message());
   if (size > static_cast<uintmax_t>(std::numeric_limits<int>::max()))
     refuse("{} has {} bytes; ONNX's format ends at 2 GiB, beyond that weights are external data", name, size);
+  note_read(path);
   std::ifstream file(path, std::ios::binary);
   std::string bytes(static_cast<size_t>(size), '\0');
   if (!file || !file.read(bytes.data(), static_cast<std::streamsize>(size))) refuse("{} can't be read", name);

@@ -10,6 +10,7 @@
 
 #include "import/onnx.h"
 #include "ir/error.h"
+#include "ir/read_files.h"
 
 namespace sinter {
 namespace {
@@ -79,6 +80,7 @@ std::string external_bytes(const TensorProto& proto, const fs::path& folder, int
     if (e.key() == "length") length = decimal(e.value(), "length");
   }
   const fs::path path = confined(folder, location);
+  note_read(folder / location);
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) refuse("external data at {} can't be read", sinter::quoted(location));
   const int64_t size = static_cast<int64_t>(file.tellg());
@@ -162,6 +164,7 @@ std::string slurp(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error))
     refuse("{} is not a file that can be read", sinter::quoted(path.string()));
+  note_read(path);
   std::ifstream file(path, std::ios::binary);
   if (!file) refuse("{} can't be read", sinter::quoted(path.string()));
   return std::string(std::istreambuf_iterator<char>(file), {});

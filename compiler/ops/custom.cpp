@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "ir/read_files.h"
 #include "ir/words.h"
 #include "ops/movement.h"
 
@@ -369,6 +370,7 @@ class Reader {
       problem(fmt::format("{} is not a plain file name", sinter::quoted(path)));
       return "";
     }
+    note_read(folder_ / path);
     std::ifstream f(folder_ / path, std::ios::binary);
     std::stringstream text;
     text << f.rdbuf();
@@ -389,6 +391,7 @@ class Reader {
 }  // namespace
 
 CustomOps::CustomOps(const std::filesystem::path& json) {
+  note_read(json);
   std::ifstream f(json, std::ios::binary);
   if (!f.is_open() || std::filesystem::is_directory(json))
     refuse("cannot read {}", sinter::quoted(json.string()));

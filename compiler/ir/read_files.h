@@ -1,0 +1,18 @@
+// The files that this process has read to compile a model: what a build has to watch (compile's --depfile).
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace sinter {
+
+// To be called by whoever reads a file that decides about a bundle's contents.
+void note_read(const std::filesystem::path& file);
+// Absolute paths, each once, in the order of reading.
+std::vector<std::string> files_read();
+
+// A makefile's rule: `target` depends on these files; one a line, with what make, Ninja and CMake expect to
+// be escaped.
+std::string dependency_rule(const std::string& target, const std::vector<std::string>& files);
+
+}  // namespace sinter
