@@ -14,6 +14,8 @@
 // The greatest of nearly equal numbers, or which of them pass a threshold, is decided by their rounding, and
 // all that follows differs with it. Where the built model's integers are just what its own inputs to that
 // node lead to, and these agree, the meaning takes them over, and what follows is compared with that choice.
+//
+// A custom operator means what its C function computes (cli/custom_meaning.h).
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -28,6 +30,7 @@
 #include "cli/build.h"
 #include "cli/command.h"
 #include "cli/compiled.h"
+#include "cli/custom_meaning.h"
 #include "cli/errors.h"
 #include "cli/inputs.h"
 #include "cli/process.h"
@@ -395,6 +398,7 @@ bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInp
   write_bundle(c.files, dir);
   const Toolchain tc = toolchain_for(*c.target, true);
   build_program(dir, c.options.name, tc, folder.path(), program);
+  const CustomMeaning custom(*c.target, tc, folder.path() / "custom");
   bool ok = true;
   for (const Case* data : cases) {
     fmt::print("{}:\n", data->name);

@@ -1,24 +1,11 @@
 // Custom operators: a user's C functions as operators of a model (--custom-ops FILE.json).
 //
-// The file is a list of objects:
-//
-//   [{"domain": "com.example", "op": "Scale", "inputs": ["x", "bias?"], "outputs": ["y"],
-//     "attributes": {"alpha": 1.0, "mode": "linear", "sizes": [1, 2]},
-//     "shape": "same(0)",           or the extents: ["x[0]", "2 * x[1] + 1", "sizes"], one such for each
-//     output "dtype": "same(0)",           or "float32" …, one for each output "function": "scale", "header":
-//     "scale.h", "sources": ["scale.c"]}]
-//
-// An input whose name ends in "?" may be absent. Attributes are given with their defaults, which also say
-// their types: integer, float, string, or a list of integers or of floats. Extents are integers or
-// expressions over extents of inputs (NAME[AXIS]) and integer attributes, with + - * / (rounding down),
-// parentheses, and min(a, b), max(a, b), ceildiv(a, b). Paths are relative to the file. Unknown keys are
-// refused.
-//
-// The function is int scale(const sinter_tensor* inputs, const sinter_tensor* outputs[, const
-// scale_attributes* attributes]), see runtime/sinter/custom.h; scale_custom.h, part of the bundle, declares
-// it and its attributes. Sources are compiled as C++; the function has C linkage in either case.
+// docs/custom-ops.md describes the file: a list of objects, each with an operator's domain and name, its
+// inputs, outputs and attributes, how the outputs' shapes and types follow from the inputs, and the C
+// function with its sources. Unknown keys are refused.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -55,5 +42,8 @@ class CustomOps {
 
 // The node's custom operator; null where it is one of ours.
 const CustomOp* custom_op_of(const Node&);
+
+// How evaluation computes such a node from now on (cli/custom_meaning.cpp); null: it refuses to, as at first.
+void set_custom_meaning(std::function<void(Evaluation&)> meaning);
 
 }  // namespace sinter
