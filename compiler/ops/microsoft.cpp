@@ -3,6 +3,7 @@
 // qlinear.cpp.
 //
 // Zero points may be absent: 0.
+#include "ops/codes.h"
 #include "ops/quantize.h"
 
 namespace sinter {
@@ -110,66 +111,39 @@ void lower_concat(Lowering& l) {
   l.results[0] = quantized(l, y, scalar_of(l, l.in(0), "the scale of y"), zero, dtype_of(zero));
 }
 
-// --- MatMulNBits: A [.., K] times the transpose of B [N, K], whose K are quantised in blocks
+// --- weights of a few bits, which stay so (codes.h)
 
-struct NBits {
-  int64_t k, n, bits, block, blocks;
-};
-
-// Element i of bytes that hold several of `bits` each, the first one lowest.
-int element(const uint8_t* bytes, int64_t i, int64_t bits) {
-  const int64_t each = 8 / bits;
-  return (bytes[i / each] >> (i % each * bits)) & ((1 << bits) - 1);
+// The attributes of our operators on the matrix at inputs `at` to `at` + 2: codes, scales, zero points.
+Lowering::AttributeList coded(const Lowering& l, const CodeForm& f, size_t at) {
+  const Value *codes = l.in(at), *scales = l.in(at + 1), *zeros = l.in(at + 2);
+  l.require(codes->data && scales->data && (!zeros || zeros->data), "the weights must be constants");
+  const std::string wrong = wrong_codes(f, *codes->data, *scales->data, zeros ? &*zeros->data : nullptr);
+  l.require(wrong.empty(), wrong);
+  return {{"K", f.k},
+          {"N", f.n},
+          {"bits", f.bits},
+          {"block_size", f.block},
+          {"zero", static_cast<float>(f.zero)}};
 }
 
-// Zero points: as B, a row of blocks for each n, rows in whole bytes; or one element each, as the scales.
-double zero_of(const NBits& p, const Tensor* zeros, int64_t n, int64_t block) {
-  if (!zeros) return static_cast<double>(1 << (p.bits - 1));
-  if (zeros->dtype() != DType::kU8) return zeros->real(n * p.blocks + block);
-  const int64_t row = (p.blocks * p.bits + 7) / 8;
-  return element(zeros->as<uint8_t>() + n * row, block, p.bits);
-}
+bool is_power_of_two(int64_t v) { return v > 0 && (v & (v - 1)) == 0; }
 
-Tensor unpacked(const NBits& p, const Tensor& b, const Tensor& scales, const Tensor* zeros) {
-  Tensor w(DType::kF32, {p.k, p.n});
-  const int64_t blob = p.block * p.bits / 8;
-  for (int64_t n = 0; n < p.n; ++n)
-    for (int64_t k = 0; k < p.k; ++k) {
-      const int64_t block = k / p.block;
-      const int q = element(b.as<uint8_t>() + (n * p.blocks + block) * blob, k % p.block, p.bits);
-      const double v = (q - zero_of(p, zeros, n, block)) * scales.real(n * p.blocks + block);
-      w.as<float>()[k * p.n + n] = static_cast<float>(v);
-    }
-  return w;
-}
-
+// MatMulNBits: A [.., K] times the transpose of B [N, K], whose K are quantised in blocks.
 void lower_matmul_nbits(Lowering& l) {
-  const Attributes& a = l.attributes();
-  NBits p{a.integer("K", 0), a.integer("N", 0), a.integer("bits", 4), a.integer("block_size", 0), 0};
-  l.require(p.bits == 2 || p.bits == 4 || p.bits == 8, fmt::format("{} bits are not supported", p.bits));
-  l.require(p.k > 0 && p.n > 0 && p.k < (int64_t{1} << 31) && p.n < (int64_t{1} << 31),
-            fmt::format("K is {}, N is {}", p.k, p.n));
-  l.require(p.block >= 16 && p.block <= (1 << 20) && (p.block & (p.block - 1)) == 0,
-            fmt::format("block_size is {}", p.block));
-  p.blocks = (p.k + p.block - 1) / p.block;
+  const CodeForm f = code_form(l.attributes());
+  l.require(f.block >= 16 && f.block <= (1 << 20) && is_power_of_two(f.block),
+            fmt::format("block_size is {}", f.block));
   l.require(!l.in(4), "g_idx is not supported");
   const DType t = dtype_of(l.in(0));
   l.require(is_float(t), fmt::format("not for {}", name_of(t)));
-  Value *b = l.in(1), *scales = l.in(2), *zeros = l.in(3);
-  l.require(b->data && scales->data && (!zeros || zeros->data), "the weights must be constants");
-  l.require(dtype_of(b) == DType::kU8 && b->data->size() == p.n * p.blocks * (p.block * p.bits / 8),
-            fmt::format("weights {} for K {} and N {}", text(shape_of(b)), p.k, p.n));
-  l.require(is_float(dtype_of(scales)) && scales->data->size() == p.n * p.blocks,
-            fmt::format("scales {} for {} blocks", text(shape_of(scales)), p.n * p.blocks));
-  if (zeros) {
-    const bool packed = dtype_of(zeros) == DType::kU8;
-    l.require(packed || is_float(dtype_of(zeros)),
-              fmt::format("zero points of {}", name_of(dtype_of(zeros))));
-    l.require(zeros->data->size() == (packed ? p.n * ((p.blocks * p.bits + 7) / 8) : p.n * p.blocks),
-              fmt::format("zero points {} for {} blocks", text(shape_of(zeros)), p.n * p.blocks));
-  }
-  Tensor w = unpacked(p, *b->data, *scales->data, zeros ? &*zeros->data : nullptr);
-  Value* y = l("MatMul", {l.in(0), l.constant(t == DType::kF32 ? std::move(w) : w.converted(t))});
+  Lowering::AttributeList attributes = coded(l, f, 1);
+  attributes["accuracy_level"] = l.attributes().integer("accuracy_level", 0);
+  Value* x = l.cast(l.in(0), DType::kF32);
+  const bool row = rank_of(x) == 1;
+  if (row) x = l.reshape(x, {1, -1});
+  Value* y = l.ours("product_of_codes", {x, l.in(1), l.in(2), l.in(3)}, attributes);
+  if (row) y = l.reshape(y, {-1});
+  y = l.cast(y, t);
   l.results[0] = l.in(5) ? l("Add", {y, l.in(5)}) : y;
 }
 
@@ -211,7 +185,7 @@ const std::vector<Op>& ops_microsoft() {
        .min_inputs = 3,
        .max_inputs = 6,
        .lower = lower_matmul_nbits,
-       .note = "2, 4 and 8 bits, constant weights, which are kept as floats; without g_idx"},
+       .note = "2, 4 and 8 bits, constant weights; without g_idx"},
   };
   return table;
 }

@@ -48,7 +48,8 @@ bool is_steady(const Expr& e) {
 
 // Of the anchor alone.
 Subnormals flush_of_op(const Node& n) {
-  if (n.op == find_op("sinter", "elementwise")) return kGains;
+  if (n.op == find_op("sinter", "elementwise") || n.op == find_op("sinter", "product_of_codes"))
+    return kGains;
   if (n.op == find_op("sinter", "copy")) return kEither;
   if (n.op->domain[0] != 0) return kNumbers;
   if (is_among(kProducts, n.op->name)) return kGains;

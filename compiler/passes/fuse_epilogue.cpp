@@ -35,6 +35,7 @@ const Row kAnchors[] = {
     {"LRN", 2},
     {"Softmax", 2},
     {"squeeze_excite", 2},
+    {"product_of_codes", 4},
 };
 
 const Row* row_of(const Node& n) {

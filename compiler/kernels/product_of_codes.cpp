@@ -1,0 +1,200 @@
+// Products of float rows with matrices of codes (product_of_codes), and rows of such matrices
+// (rows_of_codes).
+//
+// Of a few rows, codes become factors in registers, and the block's scale is applied to the block's sum: rows
+// of x are made ready for that once, in scratch (runtime/sinter/product_of_codes.h). At accuracy level 4 they
+// are made bytes there, where the instruction set gains by it (dot_codes.h). Of more rows, a panel of weights
+// is decoded into scratch and multiplied by the register tiles of mac.h.
+#include "kernels/finish_tile.h"
+#include "kernels/packed_codes.h"
+#include "kernels/row_source.h"
+
+namespace sinter {
+namespace {
+
+// Rows up to which decoding a panel first isn't worth while.
+constexpr int64_t kFewRows = 4;
+
+// Blocks whose sums the words take: whole vectors of the widest target, or one for all.
+bool has_whole_blocks(const Node& n) {
+  const CodeForm f = code_form(n.attributes);
+  return f.blocks() == 1 || f.block % 16 == 0;
+}
+
+bool accepts_product(const Node& n, const Context&) {
+  return is_of_codes(n, "product_of_codes") && has_whole_blocks(n) &&
+         (!n.epilogue || has_vector_text(*n.epilogue));
+}
+
+class Product {
+ public:
+  explicit Product(LayerWriter& w)
+      : w_(w),
+        n_(w.node),
+        x_(w.input(0)),
+        epilogue_(w, w.node.outputs[0]->type.shape),
+        source_(w, epilogue_, matrix_rows(w)),
+        codes_(pack_codes(w)),
+        form_(codes_.codes.form) {}
+
+  void emit() {
+    const Dim count = source_.interior();
+    one_list_ = source_.flat() && source_.rows().batch.is(1);
+    few_ = one_list_ && count.lo() <= kFewRows;
+    many_ = !one_list_ || count.hi() > kFewRows;
+    w_.include(few_ && by_bytes() ? "sinter/dot_codes.h" : "sinter/product_of_codes.h");
+    w_.flops(product(n_.outputs[0]->type.shape) * Dim(2 * form_.k));
+    w_.summary(fmt::format("product [.., {0}] x [{0}, {1}] of {2}-bit codes, blocks of {3}{4}", form_.k,
+                           form_.n, form_.bits, form_.block, epilogue_.summary()));
+    y_ = w_.output(0);
+    source_.open(codes_.panels, w_.target.tile(codes_.panels.vectors), false);
+    if (few_) prepare(count);
+    if (many_)
+      decoded_ = w_.scratch_of_part("decoded", "float", form_.k * codes_.panels.vectors * w_.target.lanes);
+    open_panel(w_, "const std::int32_t* wp");
+    panel();
+    w_.out.put("};");
+    emit_panels(w_, codes_.panels, codes_.words, codes_.w, "0", source_.panel_turns());
+    source_.close();
+  }
+
+ private:
+  bool by_bytes() const {
+    return n_.attributes.integer("accuracy_level", 0) == 4 && w_.target.lanes > 1 && form_.block >= 16 &&
+           (form_.block & (form_.block - 1)) == 0 && (form_.bits < 8 || w_.target.dot_products);
+  }
+  // Codes of a row, with those that fill up its last block.
+  int64_t row() const { return codes_.words * 32 / form_.bits; }
+  std::string zero(double less = 0) const {
+    return codes_.zeros.empty() ? float_literal(static_cast<float>(form_.zero - less)) : "1.0f";
+  }
+
+  // The rows as the words take them, where they are few.
+  void prepare(const Dim& count) {
+    const int64_t most = std::min<int64_t>(count.hi(), kFewRows), stride = round_up(row(), 16) + 16;
+    stride_ = std::to_string(stride);
+    rows_ = w_.scratch_of_part("rows", by_bytes() ? "std::int8_t" : "float", most * stride);
+    sums_ = w_.scratch_of_part("sums", "float", most * form_.blocks());
+    if (by_bytes()) factors_ = w_.scratch_of_part("factors", "float", most * form_.blocks());
+    const std::string number = w_.dim(count);
+    if (many_) w_.out.line("const bool few = {} <= {};", number, kFewRows);
+    if (!count.is(1) || many_)
+      w_.out.line("for (std::int64_t r = 0; {}r < {}; ++r)", many_ ? "few && " : "", number);
+    const std::string r = count.is(1) && !many_ ? "0" : "r";
+    const std::string x = fmt::format("{} + {} * {}", x_, r, form_.k),
+                      to = fmt::format("{} + {} * {}", rows_, r, stride),
+                      sums = fmt::format("{} + {} * {}", sums_, r, form_.blocks());
+    if (by_bytes())
+      w_.out.line("byte_row({}, {}, {}, {}, {}, {}, {} + {} * {});", x, form_.k, codes_.blocks,
+                  zero(form_.bits == 8 && w_.target.aarch64 && codes_.zeros.empty() ? 128 : 0), to, sums,
+                  factors_, r, form_.blocks());
+    else
+      w_.out.line("scaled_row<{}>({}, {}, {}, {}, {}, {});", form_.bits, x, form_.k, codes_.blocks, zero(),
+                  to, sums);
+  }
+
+  void panel() {
+    w_.out.line("constexpr ShortRow<kVectors, last.value> kRow;");
+    const std::string weights =
+        fmt::format("wp, {} + c * {}, {}", codes_.scales, form_.blocks(), codes_.zeros_at("c"));
+    if (many_)
+      w_.out.line("{}decode_panel<{}, kVectors>({}, {}, {}, {}, {}, kRow);", few_ ? "if (!few) " : "",
+                  form_.bits, form_.k, codes_.blocks, zero(), weights, decoded_);
+    source_.each_tile(
+        x_, false, [] {}, [&](bool) { tile(weights); });
+  }
+
+  void tile(const std::string& weights) {
+    w_.out.line("Tile<kVectors, kPixels> sum;");
+    w_.out.line("tile_bias(sum, static_cast<const float*>(nullptr));");
+    const Rows& rows = source_.rows();
+    rows.open_taps(w_.out);
+    const std::string plain =
+        fmt::format("{}(sum, {}, {}, {}, {});", mac_word(w_.target), source_.run_at(x_, rows.position("ox")),
+                    w_.dim(rows.in_channels), decoded_, form_.k);
+    if (few_) {
+      const std::string blocks = std::to_string(form_.blocks());
+      const std::string coded = fmt::format(
+          "mac_codes<{0}>(sum, {1} + ox * {2}, {2}, {3} + ox * {4}, {5}{4}, {6}, {7}, kRow);", form_.bits,
+          rows_, stride_, sums_, blocks, by_bytes() ? fmt::format("{} + ox * {}, ", factors_, blocks) : "",
+          codes_.blocks, weights);
+      if (!many_) {
+        w_.out.line("{}", coded);
+      } else {
+        w_.out.line("if (kPixels <= {} && few) {{", kFewRows);
+        w_.out.line("if constexpr (kPixels <= {}) {}", kFewRows, coded);
+        w_.out.line("}} else {{");
+        w_.out.line("{}", plain);
+        w_.out.line("}}");
+      }
+    } else {
+      w_.out.line("{}", plain);
+    }
+    rows.close_taps(w_.out);
+    finish_tile(
+        w_, epilogue_,
+        {.channel = "c",
+         .index = [&](const std::string& t, const std::string& c) { return source_.index("ox + " + t, c); },
+         .to =
+             [&](const std::string& t) {
+               return fmt::format("{} + {} + c", y_, rows.output_offset("ox + " + t));
+             }});
+  }
+
+  LayerWriter& w_;
+  const Node& n_;
+  const std::string x_;
+  const Epilogue epilogue_;
+  RowSource source_;
+  const PackedCodes codes_;
+  const CodeForm& form_;
+  bool one_list_ = false, few_ = false, many_ = false;
+  std::string y_, stride_, rows_, sums_, factors_, decoded_;
+};
+
+void emit_product(LayerWriter& w) { Product(w).emit(); }
+
+bool accepts_rows(const Node& n, const Context&) {
+  return is_of_codes(n, "rows_of_codes") && has_whole_blocks(n) && !n.epilogue;
+}
+
+void emit_rows(LayerWriter& w) {
+  const Node& n = w.node;
+  for (const char* h : {"sinter/product_of_codes.h", "sinter/index.h", "sinter/status.h"}) w.include(h);
+  w.can_fail();
+  const std::string indices = w.input(0), y = w.output(0);
+  const PackedCodes c = pack_codes(w);
+  const CodeForm& f = c.codes.form;
+  w.summary(fmt::format("rows of [{}, {}] codes of {} bits at {} -> {}", f.n, f.k, f.bits,
+                        text(n.inputs[0]->type), text(n.outputs[0]->type.shape)));
+  const int64_t width = int64_t{c.panels.vectors} * w.target.lanes, full = c.panels.full * width;
+  w.out.line("for (std::int64_t i = 0; i < {}; ++i) {{", w.dim(product(n.inputs[0]->type.shape)));
+  w.out.line("const std::int64_t row = sinter::index_of({}[i], {});", indices, f.n);
+  w.out.line("if (row < 0) return sinter::kIndexError;");
+  w.out.line("const std::int64_t c = row / {0} * {0};", width);
+  w.out.line(
+      "const std::int64_t channels = {};",
+      c.panels.rest ? fmt::format("row < {} ? {} : {}", full, width, f.n - full) : std::to_string(width));
+  const std::string zero = float_literal(c.zeros.empty() ? static_cast<float>(f.zero) : 0.0f);
+  w.out.line(
+      "decode_channel<{}>({}, {}, {}, channels, {} + c * {} + (row - c), {} + c * {} + (row - c), {}, {} + i "
+      "* {});",
+      f.bits, f.k, c.blocks, zero, c.w, c.words, c.scales, f.blocks(),
+      c.zeros.empty() ? "OneZero()" : c.zeros_at("c") + " + (row - c)", y, f.k);
+  w.out.line("}}");
+  w.out.line("return sinter::kOk;");
+}
+
+}  // namespace
+
+const std::vector<Kernel>& kernels_product_of_codes() {
+  static const std::vector<Kernel> table = {
+      {"product_of_codes",
+       "products of floats by matrices of 2 to 8 bits, decoded in registers or a panel at a time",
+       accepts_product, emit_product},
+      {"rows_of_codes", "rows of matrices of 2 to 8 bits, decoded", accepts_rows, emit_rows},
+  };
+  return table;
+}
+
+}  // namespace sinter

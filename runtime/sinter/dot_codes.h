@@ -1,0 +1,229 @@
+// Products of rows of bytes with weights that are codes of 2, 4 or 8 bits (product_of_codes.h): byte_row()
+// makes bytes of a row of floats, each block with a scale of its own, as accuracy level 4 of MatMulNBits
+// allows, and a block's sum of products is an integer.
+//
+// With an instruction for sums of four products (SDOT, VPDPBUSD) codes may have 8 bits. Without, products of
+// codes of at most 4 bits with bytes are summed in 16 bits, as many as can't overflow.
+#ifndef SINTER_DOT_CODES_H_
+#define SINTER_DOT_CODES_H_
+#ifndef SINTER_ISA
+#error "include a sinter/simd_*.h before sinter/dot_codes.h"
+#endif
+#ifdef SINTER_ISA_SCALAR
+#error "sinter/dot_codes.h has no words for one lane"
+#endif
+
+#include "sinter/product_of_codes.h"
+
+namespace sinter::SINTER_ISA {
+
+// x[0, k) as bytes at `to`, a block with a scale of its own, zeros behind them up to the end of the last
+// block; the scales at `scales`, and at `sums` each block's sum of bytes, times `zero`. Blocks are of 16
+// codes or more, in powers of two. What isn't finite makes its block's scale infinite or NaN.
+SINTER_INLINE void byte_row(const float* x, std::int64_t k, CodeBlocks blocks, float all_zero,
+                            std::int8_t* to, float* sums, float* scales) {
+  constexpr std::int64_t kStep = kLanes;
+  for (std::int64_t b = 0; b < blocks.count; b++) {
+    const std::int64_t end = (b + 1) * blocks.size;
+    f32v top = zero();
+    for (std::int64_t i = b * blocks.size; i < end; i += kStep) {
+      const std::int64_t rest = k - i;
+      top = max_nan(top, abs(rest >= kStep ? load(x + i) : load_n(x + i, rest > 0 ? rest : 0)));
+    }
+    const float most = hmax(top), inverse = most > 0.0f ? 127.0f / most : 0.0f;
+    i32v sum = splat_int<i32v>(0);
+    for (std::int64_t i = b * blocks.size; i < end; i += kStep) {
+      const std::int64_t rest = k - i;
+      const f32v v = rest >= kStep ? load(x + i) : load_n(x + i, rest > 0 ? rest : 0);
+      const i32v q = round_to_int(min(max(mul(v, splat(inverse)), splat(-127.0f)), splat(127.0f)));
+      sum = add(sum, q);
+      store_narrow(to + i, q);
+    }
+    sums[b] = hsum(to_float(sum)) * all_zero;
+    scales[b] = most * (1.0f / 127.0f);
+  }
+}
+
+namespace detail {
+// Four codes in the bytes of each lane: those at `Shift` bits of the bytes of `words`.
+template <int Bits, int Shift>
+SINTER_INLINE i32v code_bytes(i32v words) {
+  if constexpr (Bits == 8) return words;
+  constexpr std::uint32_t kMask = ((1u << Bits) - 1) * 0x01010101u;
+  const i32v at = Shift == 0 ? words : (i32v)((u32v)words >> Shift);
+  return bit_and(at, splat_int<i32v>(static_cast<std::int32_t>(kMask)));
+}
+
+// Sums of products of codes with bytes: of at most 32 values of k, then as lanes of 32 bits. NEON multiplies
+// bytes with signs: codes of 8 bits are less by 128 there, and so must be the zero point of all blocks that
+// byte_row() is told.
+#if defined(SINTER_ISA_NEON) && defined(SINTER_DOT_PRODUCTS)
+struct ByteSums {
+  int32x4_t sum;
+};
+SINTER_INLINE ByteSums no_products() { return {vdupq_n_s32(0)}; }
+template <int Lane>
+SINTER_INLINE void add_products(ByteSums& s, i32v codes, int8x16_t x) {
+  __asm__("sdot %0.4s, %1.16b, %2.4b[%3]" : "+w"(s.sum) : "w"(codes), "w"(x), "i"(Lane));
+}
+SINTER_INLINE i32v total(const ByteSums& s) { return (i32v)s.sum; }
+#elif defined(SINTER_ISA_NEON)
+struct ByteSums {
+  int16x8_t low, high;
+};
+SINTER_INLINE ByteSums no_products() { return {vdupq_n_s16(0), vdupq_n_s16(0)}; }
+SINTER_INLINE void add_products(ByteSums& s, i32v codes, const std::int8_t* x) {
+  const int8x16_t c = (int8x16_t)codes,
+                  four = vreinterpretq_s8_s32(vld1q_dup_s32(reinterpret_cast<const std::int32_t*>(x)));
+  s.low = vmlal_s8(s.low, vget_low_s8(c), vget_low_s8(four));
+  s.high = vmlal_high_s8(s.high, c, four);
+}
+SINTER_INLINE i32v total(const ByteSums& s) {
+  return (i32v)vpaddq_s32(vpaddlq_s16(s.low), vpaddlq_s16(s.high));
+}
+#elif defined(SINTER_ISA_X86)
+SINTER_INLINE i32v four_bytes(const std::int8_t* x) {
+  std::int32_t four;
+  std::memcpy(&four, x, sizeof four);
+  return splat_int<i32v>(four);
+}
+#if defined(SINTER_DOT_PRODUCTS)
+struct ByteSums {
+  __m512i sum;
+};
+SINTER_INLINE ByteSums no_products() { return {_mm512_setzero_si512()}; }
+SINTER_INLINE void add_products(ByteSums& s, i32v codes, const std::int8_t* x) {
+  s.sum = _mm512_dpbusd_epi32(s.sum, (__m512i)codes, (__m512i)four_bytes(x));
+}
+SINTER_INLINE i32v total(const ByteSums& s) { return (i32v)s.sum; }
+#elif defined(SINTER_ISA_AVX512)
+struct ByteSums {
+  __m512i sum;
+};
+SINTER_INLINE ByteSums no_products() { return {_mm512_setzero_si512()}; }
+SINTER_INLINE void add_products(ByteSums& s, i32v codes, const std::int8_t* x) {
+  s.sum = _mm512_add_epi16(s.sum, _mm512_maddubs_epi16((__m512i)codes, (__m512i)four_bytes(x)));
+}
+SINTER_INLINE i32v total(const ByteSums& s) { return (i32v)_mm512_madd_epi16(s.sum, _mm512_set1_epi16(1)); }
+#elif defined(SINTER_ISA_AVX2)
+struct ByteSums {
+  __m256i sum;
+};
+SINTER_INLINE ByteSums no_products() { return {_mm256_setzero_si256()}; }
+SINTER_INLINE void add_products(ByteSums& s, i32v codes, const std::int8_t* x) {
+  s.sum = _mm256_add_epi16(s.sum, _mm256_maddubs_epi16((__m256i)codes, (__m256i)four_bytes(x)));
+}
+SINTER_INLINE i32v total(const ByteSums& s) { return (i32v)_mm256_madd_epi16(s.sum, _mm256_set1_epi16(1)); }
+#else
+struct ByteSums {
+  __m128i sum;
+};
+SINTER_INLINE ByteSums no_products() { return {_mm_setzero_si128()}; }
+SINTER_INLINE void add_products(ByteSums& s, i32v codes, const std::int8_t* x) {
+  s.sum = _mm_add_epi16(s.sum, _mm_maddubs_epi16((__m128i)codes, (__m128i)four_bytes(x)));
+}
+SINTER_INLINE i32v total(const ByteSums& s) { return (i32v)_mm_madd_epi16(s.sum, _mm_set1_epi16(1)); }
+#endif
+#endif
+
+#if defined(SINTER_ISA_NEON) && defined(SINTER_DOT_PRODUCTS)
+constexpr float kCodeShift = 128;  // what codes of 8 bits are less by in the products
+#else
+constexpr float kCodeShift = 0;
+#endif
+
+// The products of `Count` values of k from x on, a multiple of 16 and at most 32, with their words.
+template <int Bits, class Row, int Count, int OB, int T>
+SINTER_INLINE void dot_codes(ByteSums (&sum)[T][OB], const std::int8_t* x, std::ptrdiff_t stride,
+                             const std::int32_t* words) {
+  constexpr int kWords = Count / kCodes<Bits>;
+#if defined(SINTER_DOT_PRODUCTS) && defined(SINTER_ISA_NEON)
+  int8x16_t xv[T][Count / 16];
+  SINTER_UNROLL
+  for (int t = 0; t < T; t++) {
+    SINTER_UNROLL
+    for (int i = 0; i < Count / 16; i++) xv[t][i] = vld1q_s8(x + t * stride + i * 16);
+  }
+#endif
+  const auto one = [&](auto word, auto four) __attribute__((always_inline)) {
+    constexpr int kFirst = decltype(word)::value * kCodes<Bits> + decltype(four)::value * 4,
+                  kShift = decltype(four)::value * Bits;
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++) {
+      i32v codes = code_bytes<Bits, kShift>(load(words + decltype(word)::value * Row::value + o * kLanes));
+      if constexpr (Bits == 8 && kCodeShift > 0)
+        codes = bit_xor(codes, splat_int<i32v>(static_cast<std::int32_t>(0x80808080u)));
+      SINTER_UNROLL
+      for (int t = 0; t < T; t++) {
+#if defined(SINTER_DOT_PRODUCTS) && defined(SINTER_ISA_NEON)
+        add_products<kFirst % 16 / 4>(sum[t][o], codes, xv[t][kFirst / 16]);
+#else
+        add_products(sum[t][o], codes, x + t * stride + kFirst);
+#endif
+      }
+    }
+  };
+  const auto word = [&](auto w) __attribute__((always_inline)) {
+    one(w, Int<0>());
+    if constexpr (kCodes < Bits >> 4) one(w, Int<1>());
+    if constexpr (kCodes < Bits >> 8) one(w, Int<2>()), one(w, Int<3>());
+  };
+  word(Int<0>());
+  if constexpr (kWords > 1) word(Int<1>());
+  if constexpr (kWords > 2) word(Int<2>()), word(Int<3>());
+  if constexpr (kWords > 4) word(Int<4>()), word(Int<5>()), word(Int<6>()), word(Int<7>());
+}
+}  // namespace detail
+
+// As mac_codes(), of rows that byte_row() has made at x + t * stride, their sums and scales of blocks at
+// sums and factors + t * block_stride.
+template <int Bits, int OB, int T, class Row, class Scale, class Zeros>
+SINTER_INLINE void mac_codes(Tile<OB, T>& acc, const std::int8_t* x, std::ptrdiff_t stride, const float* sums,
+                             const float* factors, std::ptrdiff_t block_stride, CodeBlocks blocks,
+                             const std::int32_t* words, const Scale* scales, Zeros zeros, Row) {
+  for (std::int64_t b = 0; b < blocks.count; b++) {
+    f32v real[T][OB];
+    const auto chunk = [&](auto count, bool first) __attribute__((always_inline)) {
+      constexpr int kCount = decltype(count)::value;
+      detail::ByteSums part[T][OB];
+      SINTER_UNROLL
+      for (int t = 0; t < T; t++) {
+        SINTER_UNROLL
+        for (int o = 0; o < OB; o++) part[t][o] = detail::no_products();
+      }
+      detail::dot_codes<Bits, Row, kCount>(part, x, stride, words);
+      SINTER_UNROLL
+      for (int t = 0; t < T; t++) {
+        SINTER_UNROLL
+        for (int o = 0; o < OB; o++) {
+          const f32v sum = to_float(detail::total(part[t][o]));
+          real[t][o] = first ? sum : add(real[t][o], sum);
+        }
+      }
+      words += kCount / kCodes<Bits> * Row::value;
+      x += kCount;
+    };
+    if (blocks.size == 16) {
+      chunk(Int<16>(), true);
+    } else {
+      chunk(Int<32>(), true);
+      for (std::int64_t i = 32; i < blocks.size; i += 32) chunk(Int<32>(), false);
+    }
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++) {
+      const f32v scale = load(scales + b * Row::value + o * kLanes);
+      SINTER_UNROLL
+      for (int t = 0; t < T; t++) {
+        const float share = sums[t * block_stride + b];
+        f32v sum = detail::less_zero<Bits, Row>(real[t][o], zeros, b, o, share);
+        if constexpr (Bits == 8 && detail::kCodeShift > 0 && !std::is_same_v<Zeros, OneZero>)
+          sum = add(sum, splat(share * detail::kCodeShift));
+        acc.a[t][o] = fma(mul(sum, scale), splat(factors[t * block_stride + b]), acc.a[t][o]);
+      }
+    }
+  }
+}
+
+}  // namespace sinter::SINTER_ISA
+
+#endif  // SINTER_DOT_CODES_H_
