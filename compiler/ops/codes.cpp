@@ -23,6 +23,16 @@ CodeForm code_form(const Attributes& a) {
       a.real("zero", static_cast<float>(int64_t{1} << std::min<int64_t>(std::max<int64_t>(bits - 1, 0), 8)))};
 }
 
+Attributes attributes_of(const CodeForm& f) {
+  Attributes a;
+  a.set("K", f.k);
+  a.set("N", f.n);
+  a.set("bits", f.bits);
+  a.set("block_size", f.block);
+  a.set("zero", static_cast<float>(f.zero));
+  return a;
+}
+
 std::string wrong_codes(const CodeForm& f, const Tensor& codes, const Tensor& scales, const Tensor* zeros) {
   constexpr int64_t kMost = int64_t{1} << 31;
   if (f.bits != 2 && f.bits != 4 && f.bits != 8) return fmt::format("{} bits are not supported", f.bits);

@@ -20,6 +20,7 @@ struct CodeForm {
 
 // The attributes N, K, bits, block_size and `zero`, which is 2^(bits - 1) where it is absent.
 CodeForm code_form(const Attributes&);
+Attributes attributes_of(const CodeForm&);
 // Why there can't be such codes, with scales and zero points (null: none) of these types, whose elements are
 // counted; empty where there can.
 std::string wrong_codes(const CodeForm&, const Tensor& codes, const Tensor& scales, const Tensor* zeros);

@@ -119,11 +119,7 @@ Lowering::AttributeList coded(const Lowering& l, const CodeForm& f, size_t at) {
   l.require(codes->data && scales->data && (!zeros || zeros->data), "the weights must be constants");
   const std::string wrong = wrong_codes(f, *codes->data, *scales->data, zeros ? &*zeros->data : nullptr);
   l.require(wrong.empty(), wrong);
-  return {{"K", f.k},
-          {"N", f.n},
-          {"bits", f.bits},
-          {"block_size", f.block},
-          {"zero", static_cast<float>(f.zero)}};
+  return attributes_of(f).all();
 }
 
 bool is_power_of_two(int64_t v) { return v > 0 && (v & (v - 1)) == 0; }

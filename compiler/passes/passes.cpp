@@ -21,6 +21,12 @@ const std::vector<Pass>& all_passes() {
        "Moves and pools bytes as they are where their floats are made bytes again by the same steps.",
        "behind integer_products, which leaves the pairs of quantize and dequantize that stand around moves",
        sink_dequantize},
+      {"keep_codes",
+       "Multiplies floats by constant matrices of 2- to 8-bit integers as they are stored, and looks up rows "
+       "of them.",
+       "behind integer_products, which takes rows of bytes; before fold_constants, which would make floats "
+       "of the matrices",
+       keep_codes},
       {"fold_constants", "Computes what depends on constants and known shapes only.",
        "early: every later pass asks for constants", fold_constants},
       {"simplify_control",

@@ -20,6 +20,7 @@ bool spread_pixel_shuffle(Graph&, const PassOptions&);
 bool lower_ops(Graph&, const PassOptions&);
 bool integer_products(Graph&, const PassOptions&);
 bool sink_dequantize(Graph&, const PassOptions&);
+bool keep_codes(Graph&, const PassOptions&);
 bool lower_einsum(Graph&, const PassOptions&);
 bool lower_composites(Graph&, const PassOptions&);
 bool limit_boxes(Graph&, const PassOptions&);

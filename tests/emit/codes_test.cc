@@ -74,6 +74,41 @@ void add_forms(Sheet& s, int64_t level) {
   add(s, level == 0 ? kForms[1] : kForms[0], {m, Dim(2)}, 50, level);
 }
 
+Tensor integers(DType t, std::vector<int64_t> shape, unsigned seed) {
+  Tensor q(t, std::move(shape));
+  std::mt19937 random(seed);
+  const int64_t end = int64_t{1} << bits_of(t), low = is_signed(t) ? -end / 2 : 0;
+  for (int64_t i = 0; i < q.size(); ++i) q.set_integer(i, low + static_cast<int64_t>(random()) % end);
+  return q;
+}
+
+// Matrices that pass keep_codes takes: of 4 bits in blocks and of 8 by channels, multiplied by and looked up.
+void add_kept(Sheet& s) {
+  const Dim m = s.symbol("M", 1, 9);
+  const auto scales = [](std::vector<int64_t> shape) {
+    return constant(random_constant(DType::kF32, std::move(shape), 4));
+  };
+  const auto index = [](Tensor& t, std::mt19937& random) {
+    for (int64_t i = 0; i < t.size(); ++i) t.set_integer(i, static_cast<int64_t>(random() % 74) - 37);
+  };
+  const auto matrix = [&](const std::vector<Arg>& args, int64_t axis, int64_t block) {
+    Node* n = s.add("DequantizeLinear", args, {{"axis", axis}, {"block_size", block}});
+    s.graph().outputs.pop_back();
+    return made(n->outputs[0]);
+  };
+  const Arg blocks = matrix({constant(integers(DType::kI4, {96, 20}, 1)), scales({3, 20})}, 0, 32);
+  s.add("MatMul", {floats({m, 96}), blocks});
+  const Arg channels = matrix(
+      {constant(integers(DType::kI8, {53, 21}, 2)), scales({21}), constant(integers(DType::kI8, {21}, 3))}, 1,
+      0);
+  s.add("MatMul", {floats({m, 53}), channels});
+  const Arg table = matrix({constant(integers(DType::kU4, {37, 48}, 5)), scales({37, 3}),
+                            constant(integers(DType::kU4, {37, 3}, 6))},
+                           1, 16);
+  s.add("Gather", {table, values(DType::kI64, {m, Dim(2)}, index)});
+  s.add("Gemm", {floats({m, 48}), table, scales({37})}, {{"transB", int64_t{1}}});
+}
+
 const std::vector<std::map<std::string, int64_t>> kRows = {{{"M", 1}}, {{"M", 4}}, {{"M", 5}}, {{"M", 30}}};
 
 GeneratedBatch batch_of() {
@@ -97,6 +132,9 @@ GeneratedBatch batch_of() {
     fused.add("Mul", {made(active->outputs[0]), floats({m, Dim(f.n)})});
   }
   fused.into(batch, "codes_fused", kRows);
+  Sheet kept;
+  add_kept(kept);
+  kept.into(batch, "codes_kept", {{{"M", 1}}, {{"M", 9}}});
   return batch;
 }
 
