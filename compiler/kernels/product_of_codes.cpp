@@ -12,8 +12,14 @@
 namespace sinter {
 namespace {
 
-// Rows up to which decoding a panel first isn't worth while.
-constexpr int64_t kFewRows = 4;
+// Rows up to which decoding a panel first isn't worth while, and rows of bytes that scratch has room for.
+constexpr int64_t kFewRows = 4, kRowsOfBytes = 256;
+
+// Rows in a tile of sums of products of bytes, beside two vectors of channels.
+int byte_tile(const Target& t) {
+  if (t.aarch64) return t.dot_products ? 8 : 3;
+  return t.registers == 32 ? 8 : 4;
+}
 
 // Blocks whose sums the words take: whole vectors of the widest target, or one for all.
 bool has_whole_blocks(const Node& n) {
@@ -40,14 +46,16 @@ class Product {
   void emit() {
     const Dim count = source_.interior();
     one_list_ = source_.flat() && source_.rows().batch.is(1);
-    few_ = one_list_ && count.lo() <= kFewRows;
-    many_ = !one_list_ || count.hi() > kFewRows;
+    limit_ = by_bytes() ? kRowsOfBytes : kFewRows;
+    few_ = one_list_ && count.lo() <= limit_;
+    many_ = !one_list_ || count.hi() > limit_;
     w_.include(few_ && by_bytes() ? "sinter/dot_codes.h" : "sinter/product_of_codes.h");
     w_.flops(product(n_.outputs[0]->type.shape) * Dim(2 * form_.k));
     w_.summary(fmt::format("product [.., {0}] x [{0}, {1}] of {2}-bit codes, blocks of {3}{4}", form_.k,
                            form_.n, form_.bits, form_.block, epilogue_.summary()));
     y_ = w_.output(0);
-    source_.open(codes_.panels, w_.target.tile(codes_.panels.vectors), false);
+    source_.open(codes_.panels,
+                 many_ || !by_bytes() ? w_.target.tile(codes_.panels.vectors) : byte_tile(w_.target), false);
     if (few_) prepare(count);
     if (many_)
       decoded_ = w_.scratch_of_part("decoded", "float", form_.k * codes_.panels.vectors * w_.target.lanes);
@@ -71,13 +79,13 @@ class Product {
 
   // The rows as the words take them, where they are few.
   void prepare(const Dim& count) {
-    const int64_t most = std::min<int64_t>(count.hi(), kFewRows), stride = round_up(row(), 16) + 16;
+    const int64_t most = std::min<int64_t>(count.hi(), limit_), stride = round_up(row(), 16) + 16;
     stride_ = std::to_string(stride);
     rows_ = w_.scratch_of_part("rows", by_bytes() ? "std::int8_t" : "float", most * stride);
     sums_ = w_.scratch_of_part("sums", "float", most * form_.blocks());
     if (by_bytes()) factors_ = w_.scratch_of_part("factors", "float", most * form_.blocks());
     const std::string number = w_.dim(count);
-    if (many_) w_.out.line("const bool few = {} <= {};", number, kFewRows);
+    if (many_) w_.out.line("const bool few = {} <= {};", number, limit_);
     if (!count.is(1) || many_)
       w_.out.line("for (std::int64_t r = 0; {}r < {}; ++r)", many_ ? "few && " : "", number);
     const std::string r = count.is(1) && !many_ ? "0" : "r";
@@ -121,8 +129,8 @@ class Product {
       if (!many_) {
         w_.out.line("{}", coded);
       } else {
-        w_.out.line("if (kPixels <= {} && few) {{", kFewRows);
-        w_.out.line("if constexpr (kPixels <= {}) {}", kFewRows, coded);
+        w_.out.line("if (kPixels <= {} && few) {{", limit_);
+        w_.out.line("if constexpr (kPixels <= {}) {}", limit_, coded);
         w_.out.line("}} else {{");
         w_.out.line("{}", plain);
         w_.out.line("}}");
@@ -149,6 +157,7 @@ class Product {
   const PackedCodes codes_;
   const CodeForm& form_;
   bool one_list_ = false, few_ = false, many_ = false;
+  int64_t limit_ = 0;  // the most rows that are few
   std::string y_, stride_, rows_, sums_, factors_, decoded_;
 };
 

@@ -132,46 +132,34 @@ constexpr float kCodeShift = 128;  // what codes of 8 bits are less by in the pr
 constexpr float kCodeShift = 0;
 #endif
 
-// The products of `Count` values of k from x on, a multiple of 16 and at most 32, with their words.
-template <int Bits, class Row, int Count, int OB, int T>
+// The products of 16 values of k from x on with their words.
+template <int Bits, class Row, int OB, int T>
 SINTER_INLINE void dot_codes(ByteSums (&sum)[T][OB], const std::int8_t* x, std::ptrdiff_t stride,
                              const std::int32_t* words) {
-  constexpr int kWords = Count / kCodes<Bits>;
 #if defined(SINTER_DOT_PRODUCTS) && defined(SINTER_ISA_NEON)
-  int8x16_t xv[T][Count / 16];
+  int8x16_t xv[T];
   SINTER_UNROLL
-  for (int t = 0; t < T; t++) {
-    SINTER_UNROLL
-    for (int i = 0; i < Count / 16; i++) xv[t][i] = vld1q_s8(x + t * stride + i * 16);
-  }
+  for (int t = 0; t < T; t++) xv[t] = vld1q_s8(x + t * stride);
 #endif
-  const auto one = [&](auto word, auto four) __attribute__((always_inline)) {
-    constexpr int kFirst = decltype(word)::value * kCodes<Bits> + decltype(four)::value * 4,
-                  kShift = decltype(four)::value * Bits;
+  const auto four = [&](auto number) __attribute__((always_inline)) {
+    constexpr int kWord = number.value * 4 / kCodes<Bits>,
+                  kShift = number.value * 4 % kCodes<Bits> / 4 * Bits;
     SINTER_UNROLL
     for (int o = 0; o < OB; o++) {
-      i32v codes = code_bytes<Bits, kShift>(load(words + decltype(word)::value * Row::value + o * kLanes));
+      i32v codes = code_bytes<Bits, kShift>(load(words + kWord * Row::value + o * kLanes));
       if constexpr (Bits == 8 && kCodeShift > 0)
         codes = bit_xor(codes, splat_int<i32v>(static_cast<std::int32_t>(0x80808080u)));
       SINTER_UNROLL
       for (int t = 0; t < T; t++) {
 #if defined(SINTER_DOT_PRODUCTS) && defined(SINTER_ISA_NEON)
-        add_products<kFirst % 16 / 4>(sum[t][o], codes, xv[t][kFirst / 16]);
+        add_products<number.value>(sum[t][o], codes, xv[t]);
 #else
-        add_products(sum[t][o], codes, x + t * stride + kFirst);
+        add_products(sum[t][o], codes, x + t * stride + number.value * 4);
 #endif
       }
     }
   };
-  const auto word = [&](auto w) __attribute__((always_inline)) {
-    one(w, Int<0>());
-    if constexpr (kCodes < Bits >> 4) one(w, Int<1>());
-    if constexpr (kCodes < Bits >> 8) one(w, Int<2>()), one(w, Int<3>());
-  };
-  word(Int<0>());
-  if constexpr (kWords > 1) word(Int<1>());
-  if constexpr (kWords > 2) word(Int<2>()), word(Int<3>());
-  if constexpr (kWords > 4) word(Int<4>()), word(Int<5>()), word(Int<6>()), word(Int<7>());
+  four(Int<0>()), four(Int<1>()), four(Int<2>()), four(Int<3>());
 }
 }  // namespace detail
 
@@ -191,7 +179,9 @@ SINTER_INLINE void mac_codes(Tile<OB, T>& acc, const std::int8_t* x, std::ptrdif
         SINTER_UNROLL
         for (int o = 0; o < OB; o++) part[t][o] = detail::no_products();
       }
-      detail::dot_codes<Bits, Row, kCount>(part, x, stride, words);
+      SINTER_UNROLL
+      for (int i = 0; i < kCount / 16; i++)
+        detail::dot_codes<Bits, Row>(part, x + i * 16, stride, words + i * (16 / kCodes<Bits>)*Row::value);
       SINTER_UNROLL
       for (int t = 0; t < T; t++) {
         SINTER_UNROLL
