@@ -143,6 +143,55 @@ void lower_matmul_nbits(Lowering& l) {
   l.results[0] = l.in(5) ? l("Add", {y, l.in(5)}) : y;
 }
 
+// Bytes of several unsigned codes along the last axis, as many as `extent` there, one element each.
+Tensor spread_codes(const Tensor& bytes, int64_t bits, int64_t extent) {
+  std::vector<int64_t> shape = bytes.shape();
+  const int64_t row = shape.back(), each = 8 / bits;
+  shape.back() = extent;
+  Tensor codes(bits == 4 ? DType::kU4 : DType::kU2, shape);
+  for (int64_t i = 0; i < codes.size(); ++i) {
+    const int64_t at = i % extent;
+    codes.set_integer(
+        i, (bytes.as<uint8_t>()[i / extent * row + at / each] >> (at % each * bits)) & ((1 << bits) - 1));
+  }
+  return codes;
+}
+
+// GatherBlockQuantized: Gather of data that is dequantised in blocks. Of uint8, data have `bits` each,
+// several in a byte along the last axis, as have zero points, and 0 is in their middle where there are none.
+void lower_gather_block_quantized(Lowering& l) {
+  Value *data = l.in(0), *scales = l.in(2), *zeros = l.in(3);
+  const int64_t bits = l.attributes().integer("bits", 4), block = l.attributes().integer("block_size", 128);
+  l.require(block >= 16 && is_power_of_two(block), fmt::format("block_size is {}", block));
+  const DType t = dtype_of(data);
+  l.require(t == DType::kU8 || t == DType::kI4 || t == DType::kU4, fmt::format("not for {}", name_of(t)));
+  l.require(rank_of(data) > 0 && rank_of(scales) == rank_of(data),
+            fmt::format("scales {} for {}", text(shape_of(scales)), text(shape_of(data))));
+  const int64_t axis = l.axis("quantize_axis", 1, rank_of(data)),
+                gather = l.axis("gather_axis", 0, rank_of(data));
+  if (t == DType::kU8) {
+    l.require(bits == 2 || bits == 4 || bits == 8, fmt::format("{} bits are not supported", bits));
+    if (bits < 8) {
+      l.require(axis == rank_of(data) - 1 && gather != axis,
+                "several codes in a byte along another axis than the last");
+      l.require(data->data && (!zeros || zeros->data), "the weights must be constants");
+      const int64_t row = data->data->dim(axis) * 8 / bits, blocks = (row + block - 1) / block;
+      l.require(!zeros || (zeros->data->dtype() == t && zeros->data->rank() == rank_of(data) &&
+                           zeros->data->dim(axis) == (blocks * bits + 7) / 8),
+                fmt::format("zero points {} for {} blocks", zeros ? text(shape_of(zeros)) : "", blocks));
+      data = l.constant(spread_codes(*data->data, bits, row));
+      if (zeros) zeros = l.constant(spread_codes(*zeros->data, bits, blocks));
+    }
+    if (!zeros) {
+      Tensor middle(dtype_of(data), {1});
+      middle.set_integer(0, int64_t{1} << (bits - 1));
+      zeros = l("Expand", {l.constant(middle), l("Shape", {scales})});
+    }
+  }
+  Value* floats = l("DequantizeLinear", {data, scales, zeros}, {{"axis", axis}, {"block_size", block}});
+  l.results[0] = l("Gather", {floats, l.in(1)}, {{"axis", gather}});
+}
+
 }  // namespace
 
 const std::vector<Op>& ops_microsoft() {
@@ -182,6 +231,11 @@ const std::vector<Op>& ops_microsoft() {
        .max_inputs = 6,
        .lower = lower_matmul_nbits,
        .note = "2, 4 and 8 bits, constant weights; without g_idx"},
+      {.name = "GatherBlockQuantized",
+       .domain = kDomain,
+       .min_inputs = 3,
+       .max_inputs = 4,
+       .lower = lower_gather_block_quantized},
   };
   return table;
 }

@@ -105,6 +105,13 @@ void add_kept(Sheet& s) {
   const Arg table = matrix({constant(integers(DType::kU4, {37, 48}, 5)), scales({37, 3}),
                             constant(integers(DType::kU4, {37, 3}, 6))},
                            1, 16);
+  const Arg bytes = constant(random_codes(37 * 24, 9).reshaped({37, 24}));
+  s.add("GatherBlockQuantized",
+        {bytes, values(DType::kI64, {m}, index), scales({37, 3}),
+         constant(random_codes(37 * 2, 10).reshaped({37, 2}))},
+        {{"bits", int64_t{4}}, {"block_size", int64_t{16}}});
+  s.add("GatherBlockQuantized", {bytes, values(DType::kI32, {Dim(3)}, index), scales({37, 2})},
+        {{"bits", int64_t{8}}, {"block_size", int64_t{16}}, {"quantize_axis", int64_t{-1}}});
   s.add("Gather", {table, values(DType::kI64, {m, Dim(2)}, index)});
   s.add("Gemm", {floats({m, 48}), table, scales({37})}, {{"transB", int64_t{1}}});
 }

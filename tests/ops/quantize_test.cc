@@ -382,5 +382,45 @@ TEST(Microsoft, MatMulNBits) {
   }
 }
 
+// Rows of 32 numbers in two blocks. What is expected follows onnxruntime's definition: codes of uint8 data
+// have their zero point in the middle where none are given, those of uint4 and int4 at 0.
+TEST(Microsoft, GatherBlockQuantized) {
+  const auto counted = [](DType t, std::vector<int64_t> shape, int64_t first, int64_t end) {
+    Tensor d(t, std::move(shape));
+    for (int64_t i = 0; i < d.size(); ++i) d.set_integer(i, first + i % end);
+    return d;
+  };
+  const auto zeros = [](DType t, std::vector<int64_t> shape, std::vector<int64_t> v) {
+    Tensor z(t, std::move(shape));
+    for (size_t i = 0; i < v.size(); ++i) z.set_integer(static_cast<int64_t>(i), v[i]);
+    return z;
+  };
+  const Tensor scales = Tensor::of(Floats{1, 2, 0.5f, 4}, {2, 2}),
+               at = Tensor::of(std::vector<int64_t>{1, -2});
+  struct Case {
+    Tensor data, zero;
+    int64_t bits;
+    double first, last;  // of row 1, with its scales
+  };
+  const Case cases[] = {
+      {counted(DType::kU8, {2, 16}, 0, 256), {}, 4, (0 - 8) * 0.5, (1 - 8) * 4},
+      {counted(DType::kU8, {2, 16}, 0, 256), zeros(DType::kU8, {2, 1}, {0x31, 0x52}), 4, (0 - 2) * 0.5,
+       (1 - 5) * 4},
+      {counted(DType::kU8, {2, 32}, 0, 256), {}, 8, (32 - 128) * 0.5, (63 - 128) * 4},
+      {counted(DType::kU8, {2, 32}, 0, 256), zeros(DType::kU8, {2, 2}, {0, 0, 3, 60}), 8, 29 * 0.5, 3 * 4},
+      {counted(DType::kU4, {2, 32}, 0, 16), {}, 4, 0, 15 * 4},
+      {counted(DType::kI4, {2, 32}, -8, 16), zeros(DType::kI4, {2, 2}, {1, 2, 3, -4}), 4, -11 * 0.5, 11 * 4},
+  };
+  for (const Case& c : cases) {
+    std::vector<Tensor> in{c.data, at, scales};
+    if (c.zero) in.push_back(c.zero);
+    const Tensor y = run_node("GatherBlockQuantized", in,
+                              attributes_of({{"bits", c.bits}, {"block_size", int64_t{16}}}))[0];
+    ASSERT_EQ(y.shape(), (std::vector<int64_t>{2, 32}));
+    EXPECT_EQ(y.real(0), c.first);
+    EXPECT_EQ(y.real(31), c.last);
+  }
+}
+
 }  // namespace
 }  // namespace sinter
