@@ -132,6 +132,14 @@ constexpr float kCodeShift = 128;  // what codes of 8 bits are less by in the pr
 constexpr float kCodeShift = 0;
 #endif
 
+template <int Bits>
+SINTER_INLINE i32v signed_words(i32v words) {
+  if constexpr (Bits == 8 && kCodeShift > 0)
+    return bit_xor(words, splat_int<i32v>(static_cast<std::int32_t>(0x80808080u)));
+  else
+    return words;
+}
+
 // The products of 16 values of k from x on with their words.
 template <int Bits, class Row, int OB, int T>
 SINTER_INLINE void dot_codes(ByteSums (&sum)[T][OB], const std::int8_t* x, std::ptrdiff_t stride,
@@ -141,14 +149,29 @@ SINTER_INLINE void dot_codes(ByteSums (&sum)[T][OB], const std::int8_t* x, std::
   SINTER_UNROLL
   for (int t = 0; t < T; t++) xv[t] = vld1q_s8(x + t * stride);
 #endif
+  // Of few rows all words first: on cores in order each would be waited for.
+  constexpr int kWords = 16 / kCodes<Bits>;
+  constexpr bool kAhead = T <= 2;
+  [[maybe_unused]] i32v ahead[kWords][OB];
+  if constexpr (kAhead) {
+    SINTER_UNROLL
+    for (int i = 0; i < kWords; i++) {
+      SINTER_UNROLL
+      for (int o = 0; o < OB; o++)
+        ahead[i][o] = signed_words<Bits>(load_in_turn(words + i * Row::value + o * kLanes));
+    }
+  }
   const auto four = [&](auto number) __attribute__((always_inline)) {
     constexpr int kWord = number.value * 4 / kCodes<Bits>,
                   kShift = number.value * 4 % kCodes<Bits> / 4 * Bits;
     SINTER_UNROLL
     for (int o = 0; o < OB; o++) {
-      i32v codes = code_bytes<Bits, kShift>(load(words + kWord * Row::value + o * kLanes));
-      if constexpr (Bits == 8 && kCodeShift > 0)
-        codes = bit_xor(codes, splat_int<i32v>(static_cast<std::int32_t>(0x80808080u)));
+      i32v word;
+      if constexpr (kAhead)
+        word = ahead[kWord][o];
+      else
+        word = signed_words<Bits>(load(words + kWord * Row::value + o * kLanes));
+      const i32v codes = code_bytes<Bits, kShift>(word);
       SINTER_UNROLL
       for (int t = 0; t < T; t++) {
 #if defined(SINTER_DOT_PRODUCTS) && defined(SINTER_ISA_NEON)

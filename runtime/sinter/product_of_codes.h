@@ -87,6 +87,18 @@ SINTER_INLINE f32v code_in_place(i32v words) {
     return to_float(highest<Bits>(words));
 }
 
+// The words at p, loaded in the order of the text: cores in order fetch ahead what is read line by line.
+SINTER_INLINE i32v load_in_turn(const std::int32_t* p) {
+#if defined(SINTER_ISA_NEON) && defined(SINTER_IN_ORDER)
+  typedef std::int32_t vector __attribute__((vector_size(16), aligned(4), may_alias));
+  i32v v;
+  __asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(*reinterpret_cast<const vector*>(p)));
+  return v;
+#else
+  return load(p);
+#endif
+}
+
 // f(Int<I>()) for each I.
 template <class F, int... I>
 SINTER_INLINE void each_code(const F& f, std::integer_sequence<int, I...>) {
@@ -192,7 +204,7 @@ SINTER_INLINE void mac_codes(Tile<OB, T>& acc, const float* x, std::ptrdiff_t st
     for (std::int64_t i = 0; i < blocks.size; i += kCodes<Bits>) {
       i32v w[OB];
       SINTER_UNROLL
-      for (int o = 0; o < OB; o++) w[o] = load(words + o * kLanes);
+      for (int o = 0; o < OB; o++) w[o] = detail::load_in_turn(words + o * kLanes);
       detail::mac_words<Bits, kChains>(part, w, x, stride, std::make_integer_sequence<int, kCodes<Bits>>());
       words += Row::value;
       x += kCodes<Bits>;
