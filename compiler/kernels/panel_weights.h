@@ -10,7 +10,8 @@
 // rows
 //   are shorter then, and tiles are told so (mac.h, ShortRow);
 // - with the attribute `half_weights`, the lower half of floats that are 16-bit floats, all of them: they are
-//   stored in 16 bits, and before a panel's tiles run, the panel is widened into scratch (widen.h).
+//   stored in 16 bits, and before a panel's tiles run, the panel is widened into scratch (widen.h). So are
+//   floats that are integers of 8 bits times a scale of their channel, as dequantisation makes them.
 #pragma once
 #include "kernels/tiles.h"
 
@@ -60,8 +61,14 @@ class PanelWeights {
   Panels panels_;
   int64_t k_count_, group_size_ = 0;
   bool short_rows_ = false, half_vector_ = false, asks_ahead_ = false;
+  // f(the panel's weights, the place of its first channel's scale, width) for each panel of each group.
+  template <class F>
+  void each_panel(F f) const;
+  bool store_bytes(const std::string& name, const std::string& comment);
+  std::string pointer(const std::string& address, bool is_full, const std::string& group, bool counted) const;
+  int64_t width(bool is_full) const;  // floats of a value of k
   std::vector<float> packed_;
-  std::string name_, type_ = "float";
+  std::string name_, type_ = "float", scales_, offsets_;
 };
 
 // Whether the node is a Conv on channels-last floats with constant weights and bias, whose epilogue, if any,

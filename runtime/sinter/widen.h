@@ -1,5 +1,5 @@
-// Weights that are 16-bit floats, made into the floats that tiles read: exactly, whatever mode the
-// processor's denormals are in. Infinities and NaNs are not among them.
+// Weights that are 16-bit floats, or bytes in steps of their channel, made into the floats that tiles read:
+// exactly, whatever mode the processor's denormals are in. Infinities and NaNs are not among them.
 #ifndef SINTER_WIDEN_H_
 #define SINTER_WIDEN_H_
 #ifndef SINTER_ISA
@@ -44,6 +44,22 @@ SINTER_INLINE const float* widen(const Half* from, std::ptrdiff_t count, float* 
   for (std::ptrdiff_t i = 0; i < whole; i += kLanes) store(to + i, load(from + i));
   for (std::ptrdiff_t i = 0; i < rest; i++) to[whole + i] = to_float(from[whole + i]);
   store(to + count, zero());
+  return to;
+}
+
+// to[k][channel] = (from[k][channel] + offset[channel]) * scale[channel] for `count` values of k and
+// `channels`, and a vector of zeros behind them; returns `to`. A vector may be read behind each of the
+// operands.
+SINTER_INLINE const float* widen(const std::int8_t* from, std::ptrdiff_t count, std::ptrdiff_t channels,
+                                 const float* scale, const float* offset, float* to) {
+  for (std::ptrdiff_t k = 0; k < count; k++) {
+    // What the last vector has too many is the next value of k's.
+    for (std::ptrdiff_t c = 0; c < channels; c += kLanes) {
+      const f32v bytes = to_float(load_wide(from + k * channels + c));
+      store(to + k * channels + c, mul(add(bytes, load(offset + c)), load(scale + c)));
+    }
+  }
+  store(to + count * channels, zero());
   return to;
 }
 

@@ -1,5 +1,6 @@
-// --small-weights: layers whose panels lack the lanes that pad them, and whose weights are 16-bit floats that
-// are widened when they are used. Right values on every target, and no more bytes than the weights have.
+// --small-weights: layers whose panels lack the lanes that pad them, and whose weights are 16-bit floats, or
+// steps of 8 bits, that are widened when they are used. Right values on every target, and no more bytes than
+// the weights have.
 #include <gtest/gtest.h>
 
 #include "emit/layer.h"
@@ -9,8 +10,21 @@
 namespace sinter {
 namespace {
 
+// Bytes in steps of a scale and, of uint8, from a zero point; so that each channel has them whichever axis it
+// is, the same for all.
+Arg steps(DType type, std::vector<int64_t> shape, unsigned seed) {
+  Tensor t(DType::kF32, std::move(shape));
+  std::mt19937 random(seed);
+  for (int64_t i = 0; i < t.size(); ++i) {
+    const int64_t q = static_cast<int64_t>(random() % 256) - (type == DType::kI8 ? 128 : 30);
+    t.as<float>()[i] = static_cast<float>(q) * 0.0137f;
+  }
+  return constant(std::move(t));
+}
+
 // Random weights that are all of `type`.
 Arg weights(DType type, std::vector<int64_t> shape, unsigned seed) {
+  if (type == DType::kI8 || type == DType::kU8) return steps(type, std::move(shape), seed);
   return constant(
       random_constant(DType::kF32, std::move(shape), seed).converted(type).converted(DType::kF32));
 }
@@ -66,12 +80,12 @@ void add_products(Sheet& s, DType type) {
 
 GeneratedBatch batch_of() {
   GeneratedBatch batch;
-  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kU8}) {
     Sheet convs, products;
     add_convs(convs, type);
     add_products(products, type);
     for (Sheet* s : {&convs, &products}) store_small_weights(s->graph(), s->decisions);
-    const std::string name = type == DType::kF32 ? "float" : type == DType::kF16 ? "half" : "bfloat";
+    const std::string name(name_of(type));
     convs.into(batch, "convs_" + name, {{{"N", 1}}, {{"N", 3}}});
     products.into(batch, "products_" + name, {{{"M", 1}}, {{"M", 13}}, {{"M", 30}}});
   }
@@ -100,23 +114,26 @@ int64_t packed_bytes(Sheet& s, const char* name) {
 
 TEST(SmallWeights, TakeWhatTheModelDoes) {
   for (const char* name : {"avx512", "avx2", "cortex-a76", "scalar"})
-    for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kI8, DType::kU8}) {
       Sheet s;
       s.add("MatMul", {floats({40, 300}), weights(type, {300, 33}, 5)});
-      const int64_t own = 300 * 33 * (type == DType::kF32 ? 4 : 2), usual = packed_bytes(s, name);
+      const int64_t own = 300 * 33 * static_cast<int64_t>(size_of(type)), usual = packed_bytes(s, name);
       EXPECT_GE(usual, 300 * 33 * 4) << name;
       store_small_weights(s.graph(), s.decisions);
       const int64_t small = packed_bytes(s, name);
       EXPECT_GE(small, own) << name;
-      EXPECT_LE(small, own + 128) << name;
+      EXPECT_LE(small, own + (size_of(type) == 1 ? 33 * 8 + 448 : 128)) << name;  // scales and offsets
     }
 }
 
-// A weight that is no 16-bit float keeps all of the layer's in 32 bits; one that isn't finite too.
+// A weight that is neither a 16-bit float nor a step of its channel's keeps all of the layer's in 32 bits;
+// one that isn't finite too.
 TEST(SmallWeights, OnlyExactValuesAreNarrowed) {
   for (const double odd : {1.0 / 3, 1e-30, 7e4, std::numeric_limits<double>::infinity()}) {
     Tensor w(DType::kF32, {64, 16});
     w.set_real(77, odd);
+    w.set_real(77 + 16, 0.7310585);  // of the same channel: no steps of 8 bits
+    w.set_real(77 + 32, 0.1234567);
     Sheet s;
     s.add("MatMul", {floats({40, 64}), constant(w)});
     store_small_weights(s.graph(), s.decisions);
