@@ -6,7 +6,8 @@
 // the model rounds in every product and sum is rounded twice here, in the scale and in the bias. Where the
 // result goes through one activation into a QuantizeLinear, the steps of that are part of the scale: the
 // division would be an operation more an element. Products of ConvInteger and its kin, which lowering writes
-// with int16, become products of bytes where their operands are that.
+// with int16, become products of bytes where their operands are that; of matrices also with a zero point
+// of x that the run finds, whose share is taken off the sums.
 //
 // A weight's zero point is taken off now, so that it must leave -128 to 127. What doesn't fit (scales for
 // each channel of x, operands that the run makes) stays a product of floats.
@@ -189,15 +190,55 @@ class Rewriter {
     if (is_op(n, "MatMul") && !is_of_rows(*n)) return false;
     if (n->input(2) && !n->inputs[2]->data) return false;
     const auto x = bytes_of(n->inputs[0]);
-    if (!x) return false;
+    const auto computed = x ? std::nullopt : bytes_with_zero(n);
+    if (!x && !computed) return false;
     const Tensor words = constant_of(n->inputs[1]);
     if (!words || words.size() == 0 || !holds_sums(words.size() / words.dim(out))) return false;
     for (int64_t i = 0; i < words.size(); ++i)
       if (words.integer(i) < -128 || words.integer(i) > 127) return false;
+    Value* const bytes = g_.add_constant(n->name + "/weights", words.converted(DType::kI8));
+    if (computed) return take_off(n, *computed, words, bytes), true;
     g_.set_input(n, 0, x->bytes);
-    g_.set_input(n, 1, g_.add_constant(n->name + "/weights", words.converted(DType::kI8)));
+    g_.set_input(n, 1, bytes);
     n->attributes.set("x_zero", x->zero);
     return true;
+  }
+
+  // Bytes less a zero point that the run finds, as DynamicQuantizeLinear does.
+  struct Computed {
+    Value *bytes, *zero;
+  };
+  static std::optional<Computed> bytes_with_zero(const Node* matmul) {
+    const Node* n = matmul->inputs[0]->producer;
+    if (!is_op(matmul, "MatMul") || !n || !is_op(n, "Sub")) return std::nullopt;
+    Value* of[2];
+    for (size_t i : {0, 1}) {
+      const Node* cast = n->inputs[i]->producer;
+      if (!cast || !is_op(cast, "Cast") || !is_bytes(cast->inputs[0]) || cast->inputs[0]->data)
+        return std::nullopt;
+      of[i] = cast->inputs[0];
+    }
+    const Shape &x = of[0]->type.shape, &zero = of[1]->type.shape;
+    if (zero.size() > x.size() || (!zero.empty() && !zero.back().is(1))) return std::nullopt;
+    return Computed{of[0], of[1]};
+  }
+
+  // sum((x - zero) * w) = sum(x * w) - zero * sum(w): one zero point for all rows, or one each.
+  void take_off(Node* n, const Computed& x, const Tensor& words, Value* bytes) {
+    Attributes to_sums, to_int;
+    to_sums.set("integer", int64_t{1});
+    to_int.set("to", static_cast<int64_t>(onnx_of(DType::kI32)));
+    const int64_t columns = words.dim(1);
+    Tensor columns_sums(DType::kI32, {columns});
+    for (int64_t i = 0; i < words.size(); ++i)
+      columns_sums.set_integer(i % columns, columns_sums.integer(i % columns) + words.integer(i));
+    Value* sums = add(n, "MatMul", "sums", {x.bytes, bytes}, to_sums);
+    Value* share = add(n, "Mul", "share",
+                       {add(n, "Cast", "zero", {x.zero}, to_int),
+                        g_.add_constant(n->name + "/columns", std::move(columns_sums))});
+    Value* y = add(n, "Sub", "less_zero", {sums, share});
+    y->type = n->outputs[0]->type;
+    bypass(g_, n->outputs[0], y);
   }
 
   // int16 of bytes, less a constant or not.

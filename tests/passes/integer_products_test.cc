@@ -51,6 +51,11 @@ const Form kForms[] = {
      "y = QLinearConv<pads = [1, 1, 1, 1]>(xq, s, u, w_w, ws, wz, t, z, w_b)", 1, 0},
     {"matmul_integer", "(float[N,6] x, int8[6,4] w_w) => (int32[N,4] y)", "y = MatMulInteger(xq, w_w, u)", 1,
      0},
+    {"matmul_integer_computed_zero", "(float[N,6] x, int8[6,4] w_w) => (int32[N,4] y)",
+     "dq, ds, dz = DynamicQuantizeLinear(x)  y = MatMulInteger(dq, w_w, dz)", 1, 0},
+    {"matmul_integer_zero_of_rows",
+     "(uint8[N,6] i, uint8[N] k, int8[6,4] w_w, float[N,6] x) => (int32[N,4] y)",
+     "y = MatMulInteger(i, w_w, k)", 1, 0},
     {"pool", "(float[N,3,6,6] x) => (float[N,3,3,3] y)",
      "m = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(xd)  q = QuantizeLinear(m, s, u)  "
      "y = DequantizeLinear(q, s, u)",
