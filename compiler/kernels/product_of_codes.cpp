@@ -49,7 +49,7 @@ class Product {
     limit_ = by_bytes() ? kRowsOfBytes : kFewRows;
     few_ = one_list_ && count.lo() <= limit_;
     many_ = !one_list_ || count.hi() > limit_;
-    w_.include(few_ && by_bytes() ? "sinter/dot_codes.h" : "sinter/product_of_codes.h");
+    w_.include(few_ && (by_bytes() || by_planes()) ? "sinter/dot_codes.h" : "sinter/product_of_codes.h");
     w_.flops(product(n_.outputs[0]->type.shape) * Dim(2 * form_.k));
     w_.summary(fmt::format("product [.., {0}] x [{0}, {1}] of {2}-bit codes, blocks of {3}{4}", form_.k,
                            form_.n, form_.bits, form_.block, epilogue_.summary()));
@@ -71,6 +71,11 @@ class Product {
     return n_.attributes.integer("accuracy_level", 0) == 4 && w_.target.lanes > 1 && form_.block >= 16 &&
            (form_.block & (form_.block - 1)) == 0 && (form_.bits < 8 || w_.target.dot_products);
   }
+  // Floats as three bytes: where a dot product of bytes is so much faster that three of them are.
+  bool by_planes() const {
+    return !by_bytes() && w_.target.dot_products && w_.target.aarch64 && form_.block % 16 == 0 &&
+           n_.attributes.integer("floats", 0) == 0;
+  }
   // Codes of a row, with those that fill up its last block.
   int64_t row() const { return codes_.words * 32 / form_.bits; }
   std::string zero(double less = 0) const {
@@ -79,26 +84,32 @@ class Product {
 
   // The rows as the words take them, where they are few.
   void prepare(const Dim& count) {
-    const int64_t most = std::min<int64_t>(count.hi(), limit_), stride = round_up(row(), 16) + 16;
-    stride_ = std::to_string(stride);
-    rows_ = w_.scratch_of_part("rows", by_bytes() ? "std::int8_t" : "float", most * stride);
-    sums_ = w_.scratch_of_part("sums", "float", most * form_.blocks());
-    if (by_bytes()) factors_ = w_.scratch_of_part("factors", "float", most * form_.blocks());
+    const int64_t most = std::min<int64_t>(count.hi(), limit_), plane = round_up(row(), 16) + 16,
+                  stride = by_planes() ? 3 * plane : plane, blocks = form_.blocks();
+    const bool small = by_bytes() || by_planes();
+    stride_ = std::to_string(stride) + (by_planes() ? fmt::format(", {}", plane) : "");
+    row_ = std::to_string(stride);
+    rows_ = w_.scratch_of_part("rows", small ? "std::int8_t" : "float", most * stride);
+    sums_ = w_.scratch_of_part("sums", "float", most * blocks);
+    if (small) factors_ = w_.scratch_of_part("factors", "float", most * blocks);
     const std::string number = w_.dim(count);
     if (many_) w_.out.line("const bool few = {} <= {};", number, limit_);
     if (!count.is(1) || many_)
       w_.out.line("for (std::int64_t r = 0; {}r < {}; ++r)", many_ ? "few && " : "", number);
     const std::string r = count.is(1) && !many_ ? "0" : "r";
-    const std::string x = fmt::format("{} + {} * {}", x_, r, form_.k),
-                      to = fmt::format("{} + {} * {}", rows_, r, stride),
-                      sums = fmt::format("{} + {} * {}", sums_, r, form_.blocks());
+    const auto at = [&](const std::string& base, int64_t each) {
+      return fmt::format("{} + {} * {}", base, r, each);
+    };
+    // NEON's products are of codes of 8 bits less 128.
+    const double less = small && form_.bits == 8 && w_.target.aarch64 ? 128 : 0;
+    const std::string of = fmt::format("{}, {}, {}, {}, {}", at(x_, form_.k), form_.k, codes_.blocks,
+                                       zero(less), at(rows_, stride));
     if (by_bytes())
-      w_.out.line("byte_row({}, {}, {}, {}, {}, {}, {} + {} * {});", x, form_.k, codes_.blocks,
-                  zero(form_.bits == 8 && w_.target.aarch64 && codes_.zeros.empty() ? 128 : 0), to, sums,
-                  factors_, r, form_.blocks());
+      w_.out.line("byte_row({}, {}, {});", of, at(sums_, blocks), at(factors_, blocks));
+    else if (by_planes())
+      w_.out.line("plane_row({}, {}, {}, {});", of, plane, at(sums_, blocks), at(factors_, blocks));
     else
-      w_.out.line("scaled_row<{}>({}, {}, {}, {}, {}, {});", form_.bits, x, form_.k, codes_.blocks, zero(),
-                  to, sums);
+      w_.out.line("scaled_row<{}>({}, {});", form_.bits, of, at(sums_, blocks));
   }
 
   void panel() {
@@ -123,9 +134,9 @@ class Product {
     if (few_) {
       const std::string blocks = std::to_string(form_.blocks());
       const std::string coded = fmt::format(
-          "mac_codes<{0}>(sum, {1} + ox * {2}, {2}, {3} + ox * {4}, {5}{4}, {6}, {7}, kRow);", form_.bits,
-          rows_, stride_, sums_, blocks, by_bytes() ? fmt::format("{} + ox * {}, ", factors_, blocks) : "",
-          codes_.blocks, weights);
+          "{0}<{1}>(sum, {2} + ox * {3}, {4}, {5} + ox * {6}, {7}{6}, {8}, {9}, kRow);",
+          by_planes() ? "mac_planes" : "mac_codes", form_.bits, rows_, row_, stride_, sums_, blocks,
+          factors_.empty() ? "" : fmt::format("{} + ox * {}, ", factors_, blocks), codes_.blocks, weights);
       if (!many_) {
         w_.out.line("{}", coded);
       } else {
@@ -157,8 +168,8 @@ class Product {
   const PackedCodes codes_;
   const CodeForm& form_;
   bool one_list_ = false, few_ = false, many_ = false;
-  int64_t limit_ = 0;  // the most rows that are few
-  std::string y_, stride_, rows_, sums_, factors_, decoded_;
+  int64_t limit_ = 0;                                               // the most rows that are few
+  std::string y_, row_, stride_, rows_, sums_, factors_, decoded_;  // stride_: and of planes
 };
 
 void emit_product(LayerWriter& w) { Product(w).emit(); }

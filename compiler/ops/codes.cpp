@@ -8,7 +8,8 @@
 //                                                        run
 //
 // The attribute accuracy_level is MatMulNBits's: with 4, the kernel may round x to bytes, block by block.
-// Evaluation never does.
+// With `floats` it may not even take x for numbers of 24 bits in units of a block's largest. Evaluation does
+// neither.
 #include "ops/codes.h"
 
 #include "ops/contraction.h"

@@ -8,8 +8,8 @@
 // else reads, too, is stored as floats for that anyway and becomes floats for all.
 //
 // --exact: only float32 that nothing rounds on the way, and the rows of a product stay floats whatever its
-// accuracy_level. Rows that are bytes themselves are left to integer_products; where the target has no
-// products of bytes they are floats by floats.
+// accuracy_level (attribute `floats`). Rows that are bytes themselves are left to integer_products; where the
+// target has no products of bytes they are floats by floats.
 #include <cmath>
 #include <map>
 
@@ -283,9 +283,13 @@ struct ExactKeeper : Keeper {
 
 bool keep_codes(Graph& g, const PassOptions& options) {
   if (!options.exact) return fuse_each<Keeper>(g);
+  const bool changed = fuse_each<ExactKeeper>(g);
   for (const auto& n : g.nodes)
-    if (is_of_codes(*n, "product_of_codes")) n->attributes.erase("accuracy_level");
-  return fuse_each<ExactKeeper>(g);
+    if (is_of_codes(*n, "product_of_codes")) {
+      n->attributes.erase("accuracy_level");
+      n->attributes.set("floats", int64_t{1});
+    }
+  return changed;
 }
 
 }  // namespace sinter

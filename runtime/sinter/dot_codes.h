@@ -2,6 +2,8 @@
 // makes bytes of a row of floats, each block with a scale of its own, as accuracy level 4 of MatMulNBits
 // allows, and a block's sum of products is an integer.
 //
+// plane_row() makes three bytes of a float, which loses nothing that a sum of floats has.
+//
 // With an instruction for sums of four products (SDOT, VPDPBUSD) codes may have 8 bits. Without, products of
 // codes of at most 4 bits with bytes are summed in 16 bits, as many as can't overflow.
 #ifndef SINTER_DOT_CODES_H_
@@ -236,6 +238,135 @@ SINTER_INLINE void mac_codes(Tile<OB, T>& acc, const std::int8_t* x, std::ptrdif
     }
   }
 }
+
+#if defined(SINTER_ISA_NEON) && defined(SINTER_DOT_PRODUCTS)
+// Floats as three bytes each: x = (65536 a + 256 b + c) * factor, with the block's largest one at 127 in all
+// three, so that a block's sum errs as a sum of floats does; three dot products cost less than sixteen codes
+// that become floats. `to`: planes of a, b and c, `plane` bytes apart; `sums`: each block's sum of x, times
+// `all_zero`; blocks are of whole 16 codes.
+SINTER_INLINE void plane_row(const float* x, std::int64_t k, CodeBlocks blocks, float all_zero,
+                             std::int8_t* to, std::ptrdiff_t plane, float* sums, float* factors) {
+  constexpr float kMost = 8355711.0f;  // 127 * (65536 + 256 + 1)
+  for (std::int64_t b = 0; b < blocks.count; b++) {
+    const std::int64_t end = (b + 1) * blocks.size;
+    const auto at = [&](std::int64_t i) __attribute__((always_inline)) {
+      const std::int64_t rest = k - i;
+      return rest >= kLanes ? load(x + i) : load_n(x + i, rest > 0 ? rest : 0);
+    };
+    f32v top = zero(), sum = zero();
+    for (std::int64_t i = b * blocks.size; i < end; i += kLanes) {
+      const f32v v = at(i);
+      top = max_nan(top, abs(v));
+      sum = add(sum, v);
+    }
+    const float most = hmax(top), inverse = most > 0.0f ? kMost / most : 0.0f;
+    for (std::int64_t i = b * blocks.size; i < end; i += kLanes) {
+      const i32v whole = round_to_int(min(max(mul(at(i), splat(inverse)), splat(-kMost)), splat(kMost)));
+      const i32v c = shift_right<24>(shift_left<24>(whole)), ab = shift_right<8>(sub(whole, c)),
+                 b_byte = shift_right<24>(shift_left<24>(ab)), a = shift_right<8>(sub(ab, b_byte));
+      store_narrow(to + i, a);
+      store_narrow(to + plane + i, b_byte);
+      store_narrow(to + 2 * plane + i, c);
+    }
+    sums[b] = hsum(sum) * all_zero;
+    factors[b] = most * (1.0f / kMost);
+  }
+}
+
+namespace detail {
+struct PlaneSums {
+  ByteSums a, b, c;
+};
+
+// The products of 16 values of k from x on, of each plane, with their words.
+template <int Bits, class Row, int OB, int T>
+SINTER_INLINE void dot_planes(PlaneSums (&sum)[T][OB], const std::int8_t* x, std::ptrdiff_t stride,
+                              std::ptrdiff_t plane, const std::int32_t* words) {
+  constexpr int kWords = 16 / kCodes<Bits>;
+  int8x16_t xv[T][3];
+  SINTER_UNROLL
+  for (int t = 0; t < T; t++) {
+    SINTER_UNROLL
+    for (int p = 0; p < 3; p++) xv[t][p] = vld1q_s8(x + t * stride + p * plane);
+  }
+  i32v word[kWords][OB];
+  SINTER_UNROLL
+  for (int i = 0; i < kWords; i++) {
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++)
+      word[i][o] = signed_words<Bits>(load_in_turn(words + i * Row::value + o * kLanes));
+  }
+  const auto four = [&](auto number) __attribute__((always_inline)) {
+    constexpr int kWord = number.value * 4 / kCodes<Bits>,
+                  kShift = number.value * 4 % kCodes<Bits> / 4 * Bits;
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++) {
+      const i32v codes = code_bytes<Bits, kShift>(word[kWord][o]);
+      SINTER_UNROLL
+      for (int t = 0; t < T; t++) {
+        add_products<number.value>(sum[t][o].a, codes, xv[t][0]);
+        add_products<number.value>(sum[t][o].b, codes, xv[t][1]);
+        add_products<number.value>(sum[t][o].c, codes, xv[t][2]);
+      }
+    }
+  };
+  four(Int<0>()), four(Int<1>()), four(Int<2>()), four(Int<3>());
+}
+}  // namespace detail
+
+// As mac_codes(), of rows that plane_row() has made.
+template <int Bits, int OB, int T, class Row, class Scale, class Zeros>
+SINTER_INLINE void mac_planes(Tile<OB, T>& acc, const std::int8_t* x, std::ptrdiff_t stride,
+                              std::ptrdiff_t plane, const float* sums, const float* factors,
+                              std::ptrdiff_t block_stride, CodeBlocks blocks, const std::int32_t* words,
+                              const Scale* scales, Zeros zeros, Row) {
+  constexpr std::int64_t kAtOnce = 256;  // 256 times what these sum up to fits in 32 bits
+  for (std::int64_t b = 0; b < blocks.count; b++) {
+    f32v real[T][OB];
+    SINTER_UNROLL
+    for (int t = 0; t < T; t++) {
+      SINTER_UNROLL
+      for (int o = 0; o < OB; o++) real[t][o] = zero();
+    }
+    for (std::int64_t left = blocks.size; left > 0; left -= kAtOnce) {
+      detail::PlaneSums part[T][OB];
+      SINTER_UNROLL
+      for (int t = 0; t < T; t++) {
+        SINTER_UNROLL
+        for (int o = 0; o < OB; o++)
+          part[t][o] = {detail::no_products(), detail::no_products(), detail::no_products()};
+      }
+      for (std::int64_t i = 0; i < (left < kAtOnce ? left : kAtOnce); i += 16) {
+        detail::dot_planes<Bits, Row>(part, x, stride, plane, words);
+        words += 16 / kCodes<Bits> * Row::value;
+        x += 16;
+      }
+      SINTER_UNROLL
+      for (int t = 0; t < T; t++) {
+        SINTER_UNROLL
+        for (int o = 0; o < OB; o++) {
+          const i32v high = add(shift_left<8>(detail::total(part[t][o].a)), detail::total(part[t][o].b));
+          real[t][o] =
+              add(real[t][o], fma(to_float(high), splat(256.0f), to_float(detail::total(part[t][o].c))));
+        }
+      }
+    }
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++) {
+      const f32v scale = load(scales + b * Row::value + o * kLanes);
+      SINTER_UNROLL
+      for (int t = 0; t < T; t++) {
+        const float share = sums[t * block_stride + b];
+        f32v sum = mul(real[t][o], splat(factors[t * block_stride + b]));
+        sum = detail::less_zero<Bits, Row>(sum, zeros, b, o, share);
+        if constexpr (Bits == 8 && !std::is_same_v<Zeros, OneZero>)
+          sum = add(sum, splat(share * detail::kCodeShift));
+        acc.a[t][o] = fma(sum, scale, acc.a[t][o]);
+      }
+    }
+  }
+}
+#endif
 
 }  // namespace sinter::SINTER_ISA
 

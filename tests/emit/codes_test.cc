@@ -43,9 +43,9 @@ AttributeList attributes(const Form& f, int64_t level = 0) {
   return {{"K", f.k}, {"N", f.n}, {"bits", f.bits}, {"block_size", f.block}, {"accuracy_level", level}};
 }
 
-Node* add(Sheet& s, const Form& f, Shape rows, unsigned seed, int64_t level = 0) {
+Node* add(Sheet& s, const Form& f, Shape rows, unsigned seed, int64_t level = 0, Fill fill = random_fill) {
   rows.push_back(Dim(f.k));
-  std::vector<Arg> args{floats(rows)};
+  std::vector<Arg> args{floats(rows, std::move(fill))};
   for (Arg& a : weights(f, seed)) args.push_back(std::move(a));
   return s.add("MatMulNBits", args, attributes(f, level));
 }
@@ -72,6 +72,15 @@ void add_forms(Sheet& s, int64_t level) {
     ++seed;
   }
   add(s, level == 0 ? kForms[1] : kForms[0], {m, Dim(2)}, 50, level);
+  // Numbers of all sizes, a block of zeros, and a NaN, which reaches its whole row and no other.
+  add(s, kForms[0], {Dim(4)}, 51, level, [](Tensor& t, std::mt19937& random) {
+    random_fill(t, random);
+    for (int64_t i = 0; i < t.size(); ++i) {
+      const double size = std::pow(10.0, static_cast<double>(random() % 9) - 4);
+      t.set_real(i, i % 64 < 32 && i / 64 == 1 ? 0 : i / 64 == 2 ? t.real(i) * size : t.real(i));
+    }
+    t.set_real(3 * 64 + 40, std::nan(""));
+  });
 }
 
 Tensor integers(DType t, std::vector<int64_t> shape, unsigned seed) {
