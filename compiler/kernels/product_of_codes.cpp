@@ -71,10 +71,10 @@ class Product {
     return n_.attributes.integer("accuracy_level", 0) == 4 && w_.target.lanes > 1 && form_.block >= 16 &&
            (form_.block & (form_.block - 1)) == 0 && (form_.bits < 8 || w_.target.dot_products);
   }
-  // Floats as three bytes: where a dot product of bytes is so much faster that three of them are.
+  // Floats as three bytes: where products of bytes are so much faster that three of them are.
   bool by_planes() const {
-    return !by_bytes() && w_.target.dot_products && w_.target.aarch64 && form_.block % 16 == 0 &&
-           n_.attributes.integer("floats", 0) == 0;
+    return !by_bytes() && w_.target.aarch64 && (form_.bits < 8 || w_.target.dot_products) &&
+           form_.block % 16 == 0 && n_.attributes.integer("floats", 0) == 0;
   }
   // Codes of a row, with those that fill up its last block.
   int64_t row() const { return codes_.words * 32 / form_.bits; }

@@ -239,11 +239,11 @@ SINTER_INLINE void mac_codes(Tile<OB, T>& acc, const std::int8_t* x, std::ptrdif
   }
 }
 
-#if defined(SINTER_ISA_NEON) && defined(SINTER_DOT_PRODUCTS)
+#if defined(SINTER_ISA_NEON)
 // Floats as three bytes each: x = (65536 a + 256 b + c) * factor, with the block's largest one at 127 in all
-// three, so that a block's sum errs as a sum of floats does; three dot products cost less than sixteen codes
-// that become floats. `to`: planes of a, b and c, `plane` bytes apart; `sums`: each block's sum of x, times
-// `all_zero`; blocks are of whole 16 codes.
+// three, so that a block's sum errs as a sum of floats does; on NEON three products of bytes cost less than
+// codes that become floats. `to`: planes of a, b and c, `plane` bytes apart; `sums`: each block's sum of x,
+// times `all_zero`; blocks are of whole 16 codes.
 SINTER_INLINE void plane_row(const float* x, std::int64_t k, CodeBlocks blocks, float all_zero,
                              std::int8_t* to, std::ptrdiff_t plane, float* sums, float* factors) {
   constexpr float kMost = 8355711.0f;  // 127 * (65536 + 256 + 1)
@@ -283,12 +283,14 @@ template <int Bits, class Row, int OB, int T>
 SINTER_INLINE void dot_planes(PlaneSums (&sum)[T][OB], const std::int8_t* x, std::ptrdiff_t stride,
                               std::ptrdiff_t plane, const std::int32_t* words) {
   constexpr int kWords = 16 / kCodes<Bits>;
+#if defined(SINTER_DOT_PRODUCTS)
   int8x16_t xv[T][3];
   SINTER_UNROLL
   for (int t = 0; t < T; t++) {
     SINTER_UNROLL
     for (int p = 0; p < 3; p++) xv[t][p] = vld1q_s8(x + t * stride + p * plane);
   }
+#endif
   i32v word[kWords][OB];
   SINTER_UNROLL
   for (int i = 0; i < kWords; i++) {
@@ -304,9 +306,16 @@ SINTER_INLINE void dot_planes(PlaneSums (&sum)[T][OB], const std::int8_t* x, std
       const i32v codes = code_bytes<Bits, kShift>(word[kWord][o]);
       SINTER_UNROLL
       for (int t = 0; t < T; t++) {
+#if defined(SINTER_DOT_PRODUCTS)
         add_products<number.value>(sum[t][o].a, codes, xv[t][0]);
         add_products<number.value>(sum[t][o].b, codes, xv[t][1]);
         add_products<number.value>(sum[t][o].c, codes, xv[t][2]);
+#else
+        const std::int8_t* const from = x + t * stride + number.value * 4;
+        add_products(sum[t][o].a, codes, from);
+        add_products(sum[t][o].b, codes, from + plane);
+        add_products(sum[t][o].c, codes, from + 2 * plane);
+#endif
       }
     }
   };
@@ -320,7 +329,11 @@ SINTER_INLINE void mac_planes(Tile<OB, T>& acc, const std::int8_t* x, std::ptrdi
                               std::ptrdiff_t plane, const float* sums, const float* factors,
                               std::ptrdiff_t block_stride, CodeBlocks blocks, const std::int32_t* words,
                               const Scale* scales, Zeros zeros, Row) {
+#if defined(SINTER_DOT_PRODUCTS)
   constexpr std::int64_t kAtOnce = 256;  // 256 times what these sum up to fits in 32 bits
+#else
+  constexpr std::int64_t kAtOnce = 32;
+#endif
   for (std::int64_t b = 0; b < blocks.count; b++) {
     f32v real[T][OB];
     SINTER_UNROLL
