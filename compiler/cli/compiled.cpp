@@ -160,9 +160,10 @@ void compute_halves(const ModelOptions& o, const Target& target, const Graph& g,
       throw UsageError(fmt::format("--keep-f32 {}: the model has no such node", sinter::quoted(name)));
   if (!o.fp16) return;
   if (!target.halves) {
-    std::cerr << "sinter: warning: " << target.name
-              << " has no arithmetic of halves: --fp16 changes nothing there; `sinter targets` lists those that "
-                 "have\n";
+    std::cerr
+        << "sinter: warning: " << target.name
+        << " has no arithmetic of halves: --fp16 changes nothing there; `sinter targets` lists those that "
+           "have\n";
     return;
   }
   passes.halves = true;
@@ -185,8 +186,9 @@ void say_what_stays(const Graph& g, const PassOptions& passes) {
     if (n->freedom.half_error > passes.half_error && ++count <= 8)
       names += fmt::format("{}{} ({:.2g})", names.empty() ? "" : ", ", label(*n), n->freedom.half_error);
   if (count > 0)
-    std::cerr << fmt::format("sinter: note: --fp16: {} layers stay in float32, whose error in halves is above {}: {}{}\n",
-                             count, passes.half_error, names, count > 8 ? " ..." : "");
+    std::cerr << fmt::format(
+        "sinter: note: --fp16: {} layers stay in float32, whose error in halves is above {}: {}{}\n", count,
+        passes.half_error, names, count > 8 ? " ..." : "");
 }
 
 }  // namespace

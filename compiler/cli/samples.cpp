@@ -12,7 +12,8 @@ namespace {
 // Of a free extent: enough for every layer to have something to do.
 int64_t small_extent(const Symbol& s) {
   constexpr int64_t kUsual = 64;
-  const int64_t step = std::max<int64_t>(1, s.step), most = std::min(s.range.hi, std::max(s.range.lo, kUsual));
+  const int64_t step = std::max<int64_t>(1, s.step),
+                most = std::min(s.range.hi, std::max(s.range.lo, kUsual));
   return std::max(most / step * step, s.range.lo);
 }
 

@@ -263,7 +263,9 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
     e["nodes"] = l.node->sources;
     e["flops"] = l.flops;
     if (const Freedom& f = l.node->freedom; f.halves != Halves::kNone || f.half_error >= 0) {
-      e["halves"] = f.halves == Halves::kComputed ? "computed" : f.halves == Halves::kStored ? "stored" : "none";
+      e["halves"] = f.halves == Halves::kComputed ? "computed"
+                    : f.halves == Halves::kStored ? "stored"
+                                                  : "none";
       if (f.half_error >= 0) e["half_error"] = std::min(f.half_error, 1e9);
     }
     e["tensors"] = ordered_json::array();

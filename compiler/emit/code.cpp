@@ -154,8 +154,9 @@ class Code {
     const bool dots = std::any_of(headers.begin(), headers.end(),
                                   [](const std::string& h) { return h.rfind("sinter/dot", 0) == 0; });
     if (target_.dot_products && dots) p_.line("#include \"sinter/dot_products.h\"");
-    const bool halves = std::any_of(entries_.begin(), entries_.end(),
-                                    [](const Entry& e) { return e.layer->node->freedom.halves == Halves::kComputed; });
+    const bool halves = std::any_of(entries_.begin(), entries_.end(), [](const Entry& e) {
+      return e.layer->node->freedom.halves == Halves::kComputed;
+    });
     if (halves) p_.line("#include \"sinter/half_arithmetic.h\"");
     if (headers.count("sinter/amx.h") > 0) p_.line("#include \"sinter/tile_matrices.h\"");
     p_.line("#include \"sinter/simd_{}.h\"", target_.isa);

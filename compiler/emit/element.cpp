@@ -59,7 +59,8 @@ std::string Element::spelled(const std::string& text) const {
     while (end < text.size() && is_part(text[end])) ++end;
     const std::string_view word(text.data() + i, end - i);
     const bool pointer = word == "float" && end < text.size() && text[end] == '*',
-               null = pointer && i >= kNull.size() && text.compare(i - kNull.size(), kNull.size(), kNull) == 0;
+               null =
+                   pointer && i >= kNull.size() && text.compare(i - kNull.size(), kNull.size(), kNull) == 0;
     const char* other = pointer ? (null ? name : pointer_to) : nullptr;
     for (const auto& [of_floats, own] : words)
       if (word == of_floats) other = own;

@@ -2,9 +2,9 @@
 //
 // Kernels write their text in the words of floats: f32v, kLanes, Tile, load(p). Where a layer has another
 // element, LayerWriter has its row spell them. Where halves are computed, each word becomes that of the same
-// meaning (simd_half.h, mac_half.h). Where they are only stored, the words stay and are overloaded for pointers
-// to halves (convert.h). So a kernel knows of elements only what it must: how many lanes a vector has
-// (w.target.lanes), how many bytes an element takes, and which sums must be floats.
+// meaning (simd_half.h, mac_half.h). Where they are only stored, the words stay and are overloaded for
+// pointers to halves (convert.h). So a kernel knows of elements only what it must: how many lanes a vector
+// has (w.target.lanes), how many bytes an element takes, and which sums must be floats.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -231,7 +231,8 @@ class Nest {
     w_.out.line("for (; i + kLanes <= {}; i += kLanes) {{", end_);
     body(TextMode::kVector);
     w_.out.line("}}");
-    if (begin_ == "0" && axes_.back().extent.is_static() && axes_.back().extent.value() % w_.target.lanes == 0)
+    if (begin_ == "0" && axes_.back().extent.is_static() &&
+        axes_.back().extent.value() % w_.target.lanes == 0)
       return;
     w_.out.line("if (i < {}) {{", end_);
     w_.out.line("const int lanes = static_cast<int>({} - i);", end_);
@@ -261,8 +262,8 @@ class Nest {
       if (inner.strides[t].is(0) && is_integer(tensors_[t]->dtype))
         return fmt::format("splat(static_cast<float>({}[0]))", names_[t]);
       return inner.strides[t].is(0) ? fmt::format("splat({}[0])", names_[t])
-             : lanes.empty()          ? fmt::format("load({} + i)", names_[t])
-                                      : fmt::format("load_lanes({} + i, {})", names_[t], lanes);
+             : lanes.empty()        ? fmt::format("load({} + i)", names_[t])
+                                    : fmt::format("load_lanes({} + i, {})", names_[t], lanes);
     };
     const std::string v = expr_text(value_, mode, operand, "", w_.out);
     if (mode == TextMode::kVector && !lanes.empty())

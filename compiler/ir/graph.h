@@ -97,7 +97,8 @@ struct Freedom {
   bool tile_matrices = false;  // on tile matrices of bfloat16, each float as a sum of three
   Subnormals subnormals = Subnormals::kNumbers;
   Halves halves = Halves::kNone;
-  double half_error = -1;  // what halves cost or would have cost, of the largest result; below 0: not measured
+  double half_error =
+      -1;  // what halves cost or would have cost, of the largest result; below 0: not measured
 };
 
 struct Node {

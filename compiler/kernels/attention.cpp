@@ -437,7 +437,8 @@ void Writer::scores() {
                        wide(cap * kLog2E));
   };
   w_.out.line("{} greatest[kRows];", halves() ? "ScoreVector" : "f32v");
-  for_unrolled_rows(halves() ? "greatest[t] = all_scores(state[t].top);" : "greatest[t] = splat(state[t].top);");
+  for_unrolled_rows(halves() ? "greatest[t] = all_scores(state[t].top);"
+                             : "greatest[t] = splat(state[t].top);");
   if (single_query_) {
     w_.out.line("for (std::int64_t j = 0; j < n; ++j) {{");
     w_.out.line("const float product = dot(q, k + (from + j) * {}, {});", t_.k.position, f_.head.value());
@@ -529,10 +530,10 @@ void Writer::weigh(bool single) {
   }
   if (in_blocks) w_.out.line("BlockSums<kVectors, kRows> blocks;");
   if (halves())
-    w_.out.line("{}(sums, {}{}, {}, values + from * kVectors * kLanes, n);",
-                in_blocks ? fmt::format("mac_in_blocks<{}>", machine_of(w_.target).in_order)
-                          : mac_word(w_.target),
-                in_blocks ? "blocks, " : "", shares_, block_);
+    w_.out.line(
+        "{}(sums, {}{}, {}, values + from * kVectors * kLanes, n);",
+        in_blocks ? fmt::format("mac_in_blocks<{}>", machine_of(w_.target).in_order) : mac_word(w_.target),
+        in_blocks ? "blocks, " : "", shares_, block_);
   else if (packed && v_row_ > 0)
     w_.out.line("{}(sums, {}, {}, values + from * {}, n, PanelRow<{}, false>());", mac_word(w_.target),
                 scores_, block_, v_row_, v_row_);

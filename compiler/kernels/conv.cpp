@@ -110,7 +110,10 @@ class Writer {
     w_.summary(describe(g_, n_));
     w_.flops(product(n_.outputs[0]->type.shape) * Dim(2 * n_.inputs[1]->data->size() / g_.out_channels));
     w_.include("sinter/mac.h");
-    if (g_.groups == 1 && !g_.planar) source_.pad(w_.element.is_half() ? DType::kF16 : DType::kF32, g_.in_channels, w_.element.is_half() ? INT64_MAX : kShortRow, w_.element.is_half() ? "sinter::half{0}" : "0.0f");
+    if (g_.groups == 1 && !g_.planar)
+      source_.pad(w_.element.is_half() ? DType::kF16 : DType::kF32, g_.in_channels,
+                  w_.element.is_half() ? INT64_MAX : kShortRow,
+                  w_.element.is_half() ? "sinter::half{0}" : "0.0f");
     taps_ = n_.inputs[1]->data->size() / (g_.out_channels * g_.group_in);
     k_count_ = taps_ * g_.group_in;
     const Dim rows = rows_.outermost(), &interior = source_.interior();

@@ -128,8 +128,9 @@ class Writer {
     w_.out.line("constexpr int kPixels = pixels.value;");
     w_.out.line("Tile<kVectors, kPixels> sum;");
     w_.out.line("tile_bias(sum, {});", bias_.empty() ? "static_cast<const float*>(nullptr)" : bias_ + " + c");
-    w_.out.line("{}(sum, {} + ox * {}, {}, wp, {}{});", count_ == pitch_ || w_.element.is_half() ? mac_word(w_.target) : "mac_padded",
-                row_, pitch_, pitch_, count_, weights_->row_argument());
+    w_.out.line("{}(sum, {} + ox * {}, {}, wp, {}{});",
+                count_ == pitch_ || w_.element.is_half() ? mac_word(w_.target) : "mac_padded", row_, pitch_,
+                pitch_, count_, weights_->row_argument());
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int t = 0; t < kPixels; ++t) {{");
     w_.out.line("SINTER_UNROLL");

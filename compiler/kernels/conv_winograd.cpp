@@ -55,8 +55,8 @@ class Writer {
     // sets.
     plane_ = choice_.group * pitch_ + 64 / w_.element.bytes;
     sum_pitch_ = choice_.by_positions ? std::to_string(round_up(l_.out, lanes)) : "(kVectors * kLanes)";
-    sum_plane_ =
-        choice_.group * (choice_.by_positions ? round_up(l_.out, lanes) : panels_.vectors * lanes) + 64 / w_.element.bytes;
+    sum_plane_ = choice_.group * (choice_.by_positions ? round_up(l_.out, lanes) : panels_.vectors * lanes) +
+                 64 / w_.element.bytes;
     find_parts();
     w_.include("sinter/winograd.h");
     if (w_.element.is_half()) w_.include("sinter/mac.h");
@@ -353,9 +353,10 @@ class Writer {
     w_.out.line("constexpr int kPixels = pixels.value;");
     const TileSums sums(w_, l_.in, kWinogradBlock);
     sums.declare("kPixels", "");
-    sums.add(fmt::format("{} + k * {} + t * {}", v_, plane_, pitch_), std::to_string(pitch_),
-             choice_.by_positions ? "wp" : fmt::format("wp + {} * ({} * {})", matrix(), l_.in, weights_->row()),
-             std::to_string(l_.in), weights_->mac_arguments());
+    sums.add(
+        fmt::format("{} + k * {} + t * {}", v_, plane_, pitch_), std::to_string(pitch_),
+        choice_.by_positions ? "wp" : fmt::format("wp + {} * ({} * {})", matrix(), l_.in, weights_->row()),
+        std::to_string(l_.in), weights_->mac_arguments());
     sums.end();
     w_.out.line("SINTER_UNROLL");
     w_.out.line("for (int i = 0; i < kPixels; ++i) {{");

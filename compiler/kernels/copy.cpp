@@ -49,7 +49,8 @@ bool accepts_rows(const Node& n, const Context& c) {
   const Shape& last = (puts_last(n) ? n.outputs[0] : n.inputs[0])->type.shape;
   constexpr int64_t kShort = 4;  // fewer channels: the loops of copy_strided
   const DType from = n.inputs[0]->type.dtype, to = n.outputs[0]->type.dtype;
-  if (from != to ? n.freedom.halves != Halves::kStored : from != DType::kF32 && from != DType::kF16) return false;
+  if (from != to ? n.freedom.halves != Halves::kStored : from != DType::kF32 && from != DType::kF16)
+    return false;
   return is_static(last) && last[0].is(1) && last[3].value() > kShort && !c.of(n).in_place;
 }
 

@@ -214,7 +214,8 @@ class Writer {
                   p_.n.is_static() && panels_.rest == 0 ? "" : fmt::format("<{}>", panels_.vectors), a_,
                   panel_text, k, row);
     else
-      sums.add(fmt::format("{} + i * {}", a_, k), k, panel_text, k, weights_ ? weights_->mac_arguments() : "");
+      sums.add(fmt::format("{} + i * {}", a_, k), k, panel_text, k,
+               weights_ ? weights_->mac_arguments() : "");
     if (!p_.trans_a) sums.end();
     std::string sum = "sum.a[t][o]";
     if (!p_.packed && p_.alpha != 1) sum = fmt::format("mul({}, splat({}))", sum, float_literal(p_.alpha));

@@ -232,8 +232,9 @@ class Writer {
     w_.out.line("}}");
     if (!whole(inner)) {
       w_.out.line("for (; i < {}; ++i) {{", end);
-      w_.out.line("const float v = {};", finished(load_text(n_.inputs[0]->type.dtype, fmt::format("from[{}]", at)), operand(scale_, true, false),
-                                                  operand(bias_, false, false), false));
+      w_.out.line("const float v = {};",
+                  finished(load_text(n_.inputs[0]->type.dtype, fmt::format("from[{}]", at)),
+                           operand(scale_, true, false), operand(bias_, false, false), false));
       w_.out.line("to[{}] = {};", at,
                   epilogue_->scalar("v", output_index(w_, norm_, index), w_.out, TextMode::kLane));
       w_.out.line("}}");

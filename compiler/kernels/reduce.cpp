@@ -196,8 +196,7 @@ class Writer {
     if (tail || !one) {
       w_.out.line("for (; i < {}; ++i) {{", end);
       if (fold.r_.fold == Fold::kLogSumExp) w_.out.line("const float top = greatest;");
-      w_.out.line("{} = {};", result,
-                  fold.step(result, load_text(type_, from + "[i]"), ""));
+      w_.out.line("{} = {};", result, fold.step(result, load_text(type_, from + "[i]"), ""));
       w_.out.line("}}");
     }
     close(opened);

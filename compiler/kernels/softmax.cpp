@@ -151,8 +151,8 @@ class Writer {
     w_.out.line("}}");
     if (whole()) return;
     w_.out.line("for (; i < {}; ++i) {{", n);
-    w_.out.line("const float v = {};", log_ ? fmt::format("({} - top) - log_total", element("from"))
-                                                : element("to") + " * scale");
+    w_.out.line("const float v = {};",
+                log_ ? fmt::format("({} - top) - log_total", element("from")) : element("to") + " * scale");
     w_.out.line("to[i] = {};", epilogue.scalar("v", index, w_.out, TextMode::kLane));
     w_.out.line("}}");
   }

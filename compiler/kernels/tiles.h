@@ -95,13 +95,13 @@ int floats_ahead(const Target&, int vectors, int64_t tiles);
 // The word of mac.h for the target's pipeline: "mac" or "mac_in_order".
 std::string mac_word(const Target&);
 
-// The sums of a tile whose `k` products come in runs. Long sums of halves are made in blocks, which are added up
-// as floats; where `block` is given, blocks of so many are added up as halves (mac_half.h).
+// The sums of a tile whose `k` products come in runs. Long sums of halves are made in blocks, which are added
+// up as floats; where `block` is given, blocks of so many are added up as halves (mac_half.h).
 class TileSums {
  public:
   TileSums(LayerWriter& w, int64_t k, int block = 0)
       : w_(w),
-        block_(block > 0       ? block
+        block_(block > 0        ? block
                : k <= kInHalves ? kBlock
                                 : 0),
         blocks_(w.element.is_half() && k > (block > 0 ? block : kOneBlock)) {}
@@ -117,7 +117,8 @@ class TileSums {
   // Products that one block of halves may sum (docs/decisions/0020-half-arithmetic.md).
   static constexpr int64_t kOneBlock = 192;
   static constexpr int kBlock = 128;
-  static constexpr int64_t kInHalves = 4 * kBlock;  // so few blocks lose little where they are added as halves
+  static constexpr int64_t kInHalves =
+      4 * kBlock;  // so few blocks lose little where they are added as halves
   LayerWriter& w_;
   int block_;
   bool blocks_;

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "ir/error.h"
-
 #include "sinter/half.h"
 
 namespace sinter {

@@ -81,7 +81,8 @@ int64_t group_of(const Node& n, const Context& context, const WinogradTile& shap
   constexpr int64_t kInFlight = 8;
   const WinogradLayer l = winograd_layer(n);
   const int64_t positions = shape.positions(), tile = t.tile(panels.vectors);
-  const int64_t each = positions * t.element_bytes() * (winograd_pitch(l, t) + int64_t{panels.vectors} * t.lanes);
+  const int64_t each =
+      positions * t.element_bytes() * (winograd_pitch(l, t) + int64_t{panels.vectors} * t.lanes);
   const int64_t spare = 2 * positions * 64;  // between planes
   const int64_t allowed = (context.of(n).winograd.bytes - spare) / each;
   if (allowed < tile) return allowed * panels.vectors >= kInFlight ? allowed : 0;
@@ -138,8 +139,8 @@ WinogradChoice modelled(const Node& n, const Context& context, const WinogradTil
                panel = weights / out * panels.vectors,
                outputs = bytes * positions * static_cast<double>(tiles) * out * t.lanes;
   // Of its positions' inputs and its tiles' sums a thread has made its share itself.
-  const double exchanged =
-      (inputs + bytes * static_cast<double>(tile.positions() * share) * out * t.lanes) * (threads - 1) / threads;
+  const double exchanged = (inputs + bytes * static_cast<double>(tile.positions() * share) * out * t.lanes) *
+                           (threads - 1) / threads;
   const auto l2 = static_cast<double>(machine.l2);
   double stream = winograd_stream(context.of(n).weights, machine, weights, groups, threads);
   if (by_positions)
@@ -211,8 +212,8 @@ std::string text_of(const WinogradChoice& c, bool halves) {
   const auto axis = [](const WinogradAxis& a) {
     return fmt::format("{} {} {}", a.outputs, a.taps, a.stride);
   };
-  return fmt::format("winograd {} x {}{}{}", axis(c.tile.down), axis(c.tile.along), c.when_used ? " used" : "",
-                     halves ? " halves" : "");
+  return fmt::format("winograd {} x {}{}{}", axis(c.tile.down), axis(c.tile.along),
+                     c.when_used ? " used" : "", halves ? " halves" : "");
 }
 }  // namespace
 

@@ -373,8 +373,8 @@ bool may_attend_in_halves(const Node& n) {
     if (n.outputs[i]) return false;
   if (n.input(kPastKey) || n.input(kPastValue) || n.epilogue) return false;
   const AttentionForm f = attention_form(n);
-  return !f.q_length.is(1) && f.total.hi() <= kMostKeys && f.left < 0 && f.softcap == 0 && f.head.is_static() &&
-         f.v_head.is_static();
+  return !f.q_length.is(1) && f.total.hi() <= kMostKeys && f.left < 0 && f.softcap == 0 &&
+         f.head.is_static() && f.v_head.is_static();
 }
 
 const std::vector<Op>& ops_attention() {

@@ -5,11 +5,11 @@
 // it: activations, pools, moves. Products, activations and pools compute halves, sums of many values stay
 // floats over halves that are stored (Halves::kStored). Whatever else reads a half gets floats by a Cast, as
 // do the graph's outputs, so that the model's inputs and outputs keep their types. Constant operands of
-// expressions become halves here, those of products and norms where they are packed. Numbers that a half can't
-// hold, and functions that leave its range, keep a layer in floats.
+// expressions become halves here, those of products and norms where they are packed. Numbers that a half
+// can't hold, and functions that leave its range, keep a layer in floats.
 //
-// With samples of the inputs each layer's error is measured first (half_errors.h): one above the limit, or whose
-// numbers leave a half's range, stays in floats.
+// With samples of the inputs each layer's error is measured first (half_errors.h): one above the limit, or
+// whose numbers leave a half's range, stays in floats.
 //
 // Node::freedom says what each node became; docs/decisions/0020-half-arithmetic.md has the errors of sums.
 #include <array>
@@ -36,28 +36,29 @@ bool is_among(const std::array<std::string_view, N>& names, std::string_view nam
 
 // Functions that stay in range where their arguments do, and lose no more than they.
 constexpr std::array<std::string_view, 24> kFunctions = {
-    "add",  "sub",      "mul",     "neg",      "abs",  "min",  "max",          "clamp",
-    "tanh", "erf",      "relu",    "sigmoid",  "elu",  "selu", "leaky_relu",   "hard_sigmoid",
-    "silu", "softsign", "softplus", "hard_swish", "mish", "gelu", "gelu_tanh", "select"};
+    "add",  "sub",      "mul",      "neg",        "abs",  "min",  "max",        "clamp",
+    "tanh", "erf",      "relu",     "sigmoid",    "elu",  "selu", "leaky_relu", "hard_sigmoid",
+    "silu", "softsign", "softplus", "hard_swish", "mish", "gelu", "gelu_tanh",  "select"};
 constexpr std::array<std::string_view, 4> kComparisons = {"lt", "le", "gt", "ge"};
 
 // Nodes that move elements of any type, and do nothing else.
 constexpr std::array<std::string_view, 13> kMoves = {
-    "Concat",  "DepthToSpace", "Expand",  "Flatten",   "Identity", "Reshape",  "Slice",
-    "SpaceToDepth", "Split", "Squeeze", "Transpose", "Unsqueeze", "Tile"};
+    "Concat",       "DepthToSpace", "Expand",  "Flatten",   "Identity",  "Reshape", "Slice",
+    "SpaceToDepth", "Split",        "Squeeze", "Transpose", "Unsqueeze", "Tile"};
 
 // Layers that sum many values, or take exponents: in floats, of halves.
-constexpr std::array<std::string_view, 8> kStored = {
-    "GroupNormalization", "InstanceNormalization", "LayerNormalization", "LogSoftmax",
-    "ReduceMean",         "Resize",                "RMSNormalization",   "Softmax"};
+constexpr std::array<std::string_view, 8> kStored = {"GroupNormalization", "InstanceNormalization",
+                                                     "LayerNormalization", "LogSoftmax",
+                                                     "ReduceMean",         "Resize",
+                                                     "RMSNormalization",   "Softmax"};
 
 bool fits(double constant) {
   const double size = std::abs(constant);
   return size == 0 || (size <= kLargest && size >= kSmallestNormal);
 }
 
-// Whether the expression may be computed in halves: `fits` of its constants but a clamp's bounds, which may be
-// infinite.
+// Whether the expression may be computed in halves: `fits` of its constants but a clamp's bounds, which may
+// be infinite.
 bool may_be_halves(const Expr& e) {
   if (e.kind == Expr::Kind::kConstant) return e.dtype == DType::kF32 && fits(e.real);
   if (e.kind == Expr::Kind::kCast) return false;
@@ -132,7 +133,8 @@ class Rewriter {
       if (n.epilogue && v && !is_half(v) && v->type.dtype != DType::kF32) return Halves::kNone;
       if (is_constant_of_floats(v) && !all_fit(*v->data)) return Halves::kNone;
     }
-    if (is_attention(n)) return reads_halves(n) && may_attend_in_halves(n) ? Halves::kComputed : Halves::kNone;
+    if (is_attention(n))
+      return reads_halves(n) && may_attend_in_halves(n) ? Halves::kComputed : Halves::kNone;
     for (size_t i = 1; !is_elementwise(n) && i < n.anchor_inputs && i < n.inputs.size(); ++i)
       if (n.inputs[i] && !n.inputs[i]->data && is_float(n.inputs[i]->type.dtype)) return Halves::kNone;
     const Halves anchor = of_anchor(n);
@@ -189,7 +191,8 @@ class Rewriter {
     for (size_t i = 1; i < n.anchor_inputs; ++i)
       if (n.inputs[i] && (!is_constant_of_floats(n.inputs[i]) || !all_fit(*n.inputs[i]->data))) return false;
     if (op == "Conv" || op == "ConvTranspose")
-      return n.attributes.integer("channels_last", 0) == 1 && (op == "Conv" || window_of(n).has_static_pads());
+      return n.attributes.integer("channels_last", 0) == 1 &&
+             (op == "Conv" || window_of(n).has_static_pads());
     // The other forms of a product have kernels of floats only.
     if (n.inputs[1]->type.shape.size() != 2 || n.inputs[0]->type.shape.size() < 2) return false;
     if (n.attributes.integer("transA", 0) != 0) return false;

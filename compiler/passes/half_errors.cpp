@@ -13,8 +13,8 @@
 namespace sinter {
 namespace {
 
-constexpr double kMost = 32752;     // half of what a half holds: samples are not all that will come
-constexpr int64_t kBlock = 128;     // products that a block sums as halves (kernels/tiles.h)
+constexpr double kMost = 32752;  // half of what a half holds: samples are not all that will come
+constexpr int64_t kBlock = 128;  // products that a block sums as halves (kernels/tiles.h)
 constexpr double kOfProduct = 0x1p-12;
 
 using Tensors = std::vector<Tensor>;
@@ -41,7 +41,8 @@ int64_t depth_of(const Node& n) {
   const std::string_view op = n.op->name;
   if (op == "Conv") return w.size() / std::max<int64_t>(1, w.dim(0));
   if (op == "ConvTranspose") return w.size() / std::max<int64_t>(1, w.dim(1));
-  if (op == "MatMul" || op == "Gemm") return w.rank() == 2 ? w.dim(n.attributes.integer("transB", 0) != 0) : 0;
+  if (op == "MatMul" || op == "Gemm")
+    return w.rank() == 2 ? w.dim(n.attributes.integer("transB", 0) != 0) : 0;
   return 0;
 }
 
@@ -77,8 +78,7 @@ class Run {
   void set(const Value* v, Tensor t) { values_[v] = std::move(t); }
   Tensors inputs_of(const Node& n) const {
     Tensors in;
-    for (const Value* v : n.inputs)
-      in.push_back(!v ? Tensor() : v->data ? *v->data : values_.at(v));
+    for (const Value* v : n.inputs) in.push_back(!v ? Tensor() : v->data ? *v->data : values_.at(v));
     return in;
   }
   void forget_behind(const Node& n) {

@@ -18,12 +18,12 @@ namespace sinter {
 struct PassOptions {
   bool exact = false;  // only rewrites that keep every rounding step of the model
   bool channels_last = true;
-  bool tile_matrices = false;  // the target has them
-  bool halves = false;         // --fp16, and the target has their arithmetic
+  bool tile_matrices = false;      // the target has them
+  bool halves = false;             // --fp16, and the target has their arithmetic
   std::set<std::string> keep_f32;  // names of nodes that compute floats all the same
-  double half_error = 1e-2;    // the most that a layer of halves may be off, of its largest result
+  double half_error = 1e-2;        // the most that a layer of halves may be off, of its largest result
   std::vector<std::vector<Tensor>> samples;  // inputs of the graph to measure that with; none: it is not
-  bool dot_products = false;   // products of bytes: the target sums four at a time, or weights stay small
+  bool dot_products = false;  // products of bytes: the target sums four at a time, or weights stay small
 };
 
 struct Pass {

@@ -125,7 +125,8 @@ const std::vector<Pass>& all_passes() {
        "behind the fusions: whole expressions are in one place only now", simplify_expr},
       {"compute_in_halves",
        "With --fp16, computes and stores float16 where a half's range and digits are enough; --exact: not.",
-       "behind all fusions, which know floats; before the marks, which depend on the type", compute_in_halves},
+       "behind all fusions, which know floats; before the marks, which depend on the type",
+       compute_in_halves},
       {"allow_winograd",
        "Marks the convolutions of 3x3 to 6x6 taps, 2 to 7 in a line, or of up to 4 channels, whose sums may "
        "be rearranged; never "

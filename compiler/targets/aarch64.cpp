@@ -17,8 +17,8 @@ int tile_neon(int vectors) {
   }
 }
 
-// Of halves a multiplier lies in registers 0 to 15. In order, of two vectors of weights the next one is waited
-// for (docs/decisions/0020-half-arithmetic.md).
+// Of halves a multiplier lies in registers 0 to 15. In order, of two vectors of weights the next one is
+// waited for (docs/decisions/0020-half-arithmetic.md).
 int tile_neon_halves(const Target& t, int vectors) {
   switch (vectors) {
     case 1: return 8;

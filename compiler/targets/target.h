@@ -25,7 +25,7 @@ struct Target {
   bool byte_matrices = false;  // ... of matrices of bytes (runtime/sinter/dot_matrices.h)
   bool halves = false;         // arithmetic of 16-bit floats (runtime/sinter/half_arithmetic.h)
   int element_bytes() const { return of_halves ? 2 : 4; }
-  bool of_halves = false;      // the row is for layers that compute in them: lanes and tiles are halves'
+  bool of_halves = false;  // the row is for layers that compute in them: lanes and tiles are halves'
 };
 
 // The target as layers that compute in halves see it: more lanes, other tiles. It must have `halves`.

@@ -1,5 +1,5 @@
-// Attention of halves: products of queries, keys and values are of halves, scores and the softmax between them
-// are floats, as masks are, so that what is masked stays apart from what is small (attention.h).
+// Attention of halves: products of queries, keys and values are of halves, scores and the softmax between
+// them are floats, as masks are, so that what is masked stays apart from what is small (attention.h).
 #ifndef SINTER_ATTENTION_HALF_H_
 #define SINTER_ATTENTION_HALF_H_
 #ifndef SINTER_HALF_ARITHMETIC
@@ -31,7 +31,8 @@ SINTER_INLINE void put_scores(float* to, f16v products, float factor, const floa
 SINTER_INLINE void put_scores(float* to, f16v products, float factor, const float* mask) {
   put_scores(to, products, factor, mask, [](f32v) {});
 }
-SINTER_INLINE void put_scores(float* to, f16v products, float factor, const float* mask, ScoreVector& greatest) {
+SINTER_INLINE void put_scores(float* to, f16v products, float factor, const float* mask,
+                              ScoreVector& greatest) {
   put_scores(to, products, factor, mask, [&](f32v score) { greatest = max(greatest, score); });
 }
 

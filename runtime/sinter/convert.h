@@ -42,7 +42,9 @@ SINTER_INLINE void store_n(half* p, f32v v, std::ptrdiff_t n) {
   store(static_cast<half*>(all), v);
   std::memcpy(p, all, static_cast<std::size_t>(n < kLanes ? n : kLanes) * sizeof(half));
 }
-SINTER_INLINE f32v load_lanes(const half* p, int lanes) { return lanes == kLanes ? load(p) : load_n(p, lanes); }
+SINTER_INLINE f32v load_lanes(const half* p, int lanes) {
+  return lanes == kLanes ? load(p) : load_n(p, lanes);
+}
 SINTER_INLINE void store_lanes(half* p, f32v v, int lanes) {
   if (lanes == kLanes)
     store(p, v);

@@ -246,8 +246,8 @@ SINTER_INLINE bool mac_blocks(HalfTile<OB, T>& acc, float* sums, const half* x, 
   return true;
 }
 
-// Sums over several runs of k, in blocks of at most `Block` values, which are added up as `Sum`. Between runs the tile has the
-// block that is open; end() leaves the whole sums in the tile, rounded once.
+// Sums over several runs of k, in blocks of at most `Block` values, which are added up as `Sum`. Between runs
+// the tile has the block that is open; end() leaves the whole sums in the tile, rounded once.
 template <int OB, int T, int Block = 128, class Sum = float>
 struct BlockSums {
   Sum a[T * OB * kHalfLanes] = {};

@@ -1,5 +1,5 @@
-// --fp16: layers that compute or store halves, against the same graph in floats. Vectors of eight with tails of
-// one lane and more, edges, strides, groups, blocks of long sums, and what stays in floats beside them.
+// --fp16: layers that compute or store halves, against the same graph in floats. Vectors of eight with tails
+// of one lane and more, edges, strides, groups, blocks of long sums, and what stays in floats beside them.
 #include <gtest/gtest.h>
 
 #include "emit/sheet.h"
@@ -37,7 +37,11 @@ void add_convs(Sheet& s) {
       {"Conv", {3, 5}, 640, {9, 640, 1, 1}, {}},
       {"Conv", {9, 8}, 9, {15, 3, 3, 3}, {{"pads", same}, {"group", int64_t{3}}}},
       {"Conv", {9, 11}, 19, {19, 1, 3, 3}, {{"pads", same}, {"group", int64_t{19}}}},
-      {"Conv", {9, 11}, 24, {24, 1, 5, 5}, {{"pads", Ints{2, 2, 2, 2}}, {"group", int64_t{24}}, {"strides", twice}}},
+      {"Conv",
+       {9, 11},
+       24,
+       {24, 1, 5, 5},
+       {{"pads", Ints{2, 2, 2, 2}}, {"group", int64_t{24}}, {"strides", twice}}},
       {"Conv", {20, 20}, 33, {19, 33, 3, 3}, {{"pads", same}}},
       {"Conv", {16, 20}, 64, {24, 64, 3, 3}, {{"pads", same}}},
       {"Conv", {24, 20}, 32, {3, 32, 3, 5}, {{"pads", same}}},
@@ -59,7 +63,8 @@ void add_convs(Sheet& s) {
 
 // A picture that a convolution makes.
 Arg picture(Sheet& s, int64_t height, int64_t width, int64_t channels) {
-  return made(s.add("Conv", {floats({Dim(1), Dim(height), Dim(width), Dim(6)}), weights({channels, 6, 1, 1}, 3)},
+  return made(s.add("Conv",
+                    {floats({Dim(1), Dim(height), Dim(width), Dim(6)}), weights({channels, 6, 1, 1}, 3)},
                     {{"channels_last", int64_t{1}}})
                   ->outputs[0]);
 }
@@ -68,7 +73,8 @@ Arg rows(Sheet& s, const Dim& count, int64_t width) {
 }
 
 void add_pools(Sheet& s) {
-  const AttributeList three{{"channels_last", int64_t{1}}, {"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}};
+  const AttributeList three{
+      {"channels_last", int64_t{1}}, {"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}};
   AttributeList strided = three;
   strided.push_back({"strides", Ints{2, 2}});
   for (const int64_t channels : {8, 13, 40}) {
@@ -95,7 +101,8 @@ void add_rows(Sheet& s) {
 
 void add_attention(Sheet& s, int64_t queries, int64_t keys, bool masked) {
   const auto heads = [&](int64_t length) {
-    const Arg x = made(s.add("MatMul", {floats({Dim(2), Dim(length), Dim(12)}), weights({12, 40}, 8)})->outputs[0]);
+    const Arg x =
+        made(s.add("MatMul", {floats({Dim(2), Dim(length), Dim(12)}), weights({12, 40}, 8)})->outputs[0]);
     return x;
   };
   std::vector<Arg> args{heads(queries), heads(keys), heads(keys)};
@@ -137,8 +144,8 @@ void run(const char* name, const BuildOptions& options) {
 TEST(Halves, OutOfOrder) { run("cortex-a76", {.flags = "-O2"}); }
 TEST(Halves, InOrder) { run("cortex-a55", {.flags = "-O2"}); }
 
-// What a half can't hold, and what --keep-f32 names, stays in floats; so does a layer beyond the error that is
-// allowed. Inputs and outputs keep their types.
+// What a half can't hold, and what --keep-f32 names, stays in floats; so does a layer beyond the error that
+// is allowed. Inputs and outputs keep their types.
 TEST(Halves, StayInFloatsWhereTheyMust) {
   const auto halves = [](double scale, double limit, const std::string& keep) {
     Sheet s;
