@@ -9,7 +9,7 @@ namespace {
 
 bool accepts(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "embedding" && std::string_view(n.op->domain) == "sinter" &&
-         !n.epilogue && n.inputs[0]->type.dtype == DType::kF32;
+         !n.epilogue && n.inputs[0]->type.dtype == element_type(n);
 }
 
 class Writer {

@@ -135,12 +135,18 @@ class Rewriter {
     }
     if (is_attention(n))
       return reads_halves(n) && may_attend_in_halves(n) ? Halves::kComputed : Halves::kNone;
+    if (is_embedding(n)) return Halves::kStored;
     for (size_t i = 1; !is_elementwise(n) && i < n.anchor_inputs && i < n.inputs.size(); ++i)
       if (n.inputs[i] && !n.inputs[i]->data && is_float(n.inputs[i]->type.dtype)) return Halves::kNone;
     const Halves anchor = of_anchor(n);
     return anchor != Halves::kNone && (is_product(n) || reads_halves(n)) ? anchor : Halves::kNone;
   }
 
+  static bool is_embedding(const Node& n) { return n.op == find_op("sinter", "embedding") && !n.epilogue; }
+  // A table of an embedding: stored as halves.
+  static bool is_table(const Node& n, size_t i) {
+    return is_embedding(n) && i % 2 == 0 && static_cast<int64_t>(i) < 2 * n.attributes.integer("tables", 0);
+  }
   static bool is_attention(const Node& n) { return n.op == find_op("", "Attention"); }
   static bool is_elementwise(const Node& n) {
     return n.op == find_op("sinter", "elementwise") || (n.op->expr && !n.epilogue);
@@ -160,6 +166,7 @@ class Rewriter {
   }
 
   static Halves of_anchor(const Node& n) {
+    if (is_embedding(n)) return Halves::kStored;
     if (is_attention(n)) return may_attend_in_halves(n) ? Halves::kComputed : Halves::kNone;
     if (is_elementwise(n)) {
       for (const Value* v : n.inputs)
@@ -218,7 +225,7 @@ class Rewriter {
       Value* v = n->inputs[i];
       if (!v || is_half(v) || v->type.dtype != DType::kF32) continue;
       // Constants of products are rounded where they are packed.
-      if (v->data && h != Halves::kNone && i < operands && !is_elementwise(*n)) continue;
+      if (v->data && h != Halves::kNone && i < operands && !is_elementwise(*n) && !is_table(*n, i)) continue;
       if (i == 0 && h == Halves::kComputed && reads_planes(*n)) continue;
       if (is_attention(*n) && i > kV) continue;  // masks stay floats
       g_.set_input(n, i, half_of(v, n));

@@ -1,0 +1,69 @@
+// compute_in_halves: where a region begins and ends, what is cast and what is not.
+#include <gtest/gtest.h>
+
+#include "emit/sheet.h"
+#include "passes/passes.h"
+
+namespace sinter {
+namespace {
+
+int count(const Graph& g, std::string_view op) {
+  return static_cast<int>(
+      std::count_if(g.nodes.begin(), g.nodes.end(), [&](const auto& n) { return n->op->name == op; }));
+}
+
+// A product, an activation, a mean, another product: one cast in, one out.
+TEST(ComputeInHalves, ARegionIsCastAtItsEndsOnly) {
+  Sheet s;
+  const Arg x =
+      made(s.add("MatMul", {floats({8, 16}), constant(random_constant(DType::kF32, {16, 24}))})->outputs[0]);
+  const Arg r = made(s.add("Relu", {x})->outputs[0]);
+  const Arg t = made(s.add("Transpose", {r}, {{"perm", Ints{1, 0}}})->outputs[0]);
+  s.add("MatMul", {t, constant(random_constant(DType::kF32, {8, 4}))});
+  Graph& g = s.graph();
+  g.outputs = {g.outputs.back()};
+  PassOptions options;
+  options.halves = true;
+  ASSERT_TRUE(compute_in_halves(g, options));
+  g.verify();
+  EXPECT_EQ(count(g, "Cast"), 2);
+  EXPECT_EQ(g.inputs[0]->type.dtype, DType::kF32);
+  EXPECT_EQ(g.outputs[0]->type.dtype, DType::kF32);
+  for (const auto& n : g.nodes)
+    if (n->op->name == std::string_view("MatMul") || n->op->name == std::string_view("Relu"))
+      EXPECT_EQ(n->freedom.halves, Halves::kComputed);
+}
+
+// Exponents, constants that no half holds, and integers stay in floats.
+TEST(ComputeInHalves, WhatLeavesTheRangeStaysInFloats) {
+  const auto halves = [](const ExprPtr& e) {
+    Sheet s;
+    Node* n = s.add("MatMul", {floats({8, 16}), constant(random_constant(DType::kF32, {16, 24}))});
+    s.epilogue(e);
+    PassOptions options;
+    options.halves = true;
+    compute_in_halves(s.graph(), options);
+    return n->freedom.halves == Halves::kComputed;
+  };
+  const ExprPtr x = Expr::accumulator(DType::kF32);
+  const auto number = [](double v) { return Expr::constant(v, DType::kF32); };
+  EXPECT_TRUE(halves(Expr::call("relu", {x})));
+  EXPECT_TRUE(halves(Expr::call("clamp", {x, number(-3.4e38), number(3.4e38)}))) << "bounds may be infinite";
+  EXPECT_TRUE(halves(Expr::call("mul", {x, number(0.5)})));
+  EXPECT_FALSE(halves(Expr::call("exp", {x})));
+  EXPECT_FALSE(halves(Expr::call("add", {x, number(-1e9)})));
+  EXPECT_FALSE(halves(Expr::call("add", {x, number(1e-9)})));
+  EXPECT_FALSE(halves(Expr::cast(Expr::cast(x, DType::kI32), DType::kF32)));
+}
+
+TEST(ComputeInHalves, NothingWithoutTheOption) {
+  Sheet s;
+  s.add("MatMul", {floats({8, 16}), constant(random_constant(DType::kF32, {16, 24}))});
+  EXPECT_FALSE(compute_in_halves(s.graph(), {}));
+  PassOptions exact;
+  exact.halves = exact.exact = true;
+  EXPECT_FALSE(compute_in_halves(s.graph(), exact));
+}
+
+}  // namespace
+}  // namespace sinter
