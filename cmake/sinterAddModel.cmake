@@ -1,7 +1,7 @@
 # sinter_add_model(NAME MODEL FILE
-#                  [TARGET CPU] [DIM "N<=8"...] [MAX_TRIPS N] [CONST NAME=VALUE...] [WEIGHTS embed|file]
-#                  [MAX_RAM 8M] [MAX_STACK 16K] [MAX_FLASH 4M] [THREADS K] [CUSTOM_OPS FILE.json]
-#                  [TUNING FILE.json] [OPTIONS ...])
+#                  [TARGET CPU] [DIM "N<=8"...] [MAX_TRIPS N] [CONST NAME=VALUE...] [ONLY OUTPUT...]
+#                  [WEIGHTS embed|file] [MAX_RAM 8M] [MAX_STACK 16K] [MAX_FLASH 4M] [THREADS K]
+#                  [CUSTOM_OPS FILE.json] [TUNING FILE.json] [OPTIONS ...])
 #
 # Compiles an ONNX model with sinter and adds the static library NAME, whose header is NAME.h. TARGET is one of
 # `sinter targets`; "host", the default, is the machine that the project is built for: this one, or any ARMv8-A
@@ -57,7 +57,7 @@ endfunction()
 function(_sinter_generate name folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg ""
                         "MODEL;TARGET;MAX_TRIPS;WEIGHTS;MAX_RAM;MAX_STACK;MAX_FLASH;THREADS;CUSTOM_OPS;TUNING"
-                        "DIM;CONST;OPTIONS")
+                        "DIM;CONST;ONLY;OPTIONS")
   if(NOT arg_MODEL)
     message(FATAL_ERROR "sinter_add_model(${name}): no MODEL")
   endif()
@@ -83,6 +83,9 @@ function(_sinter_generate name folder)
   endforeach()
   foreach(constant IN LISTS arg_CONST)
     list(APPEND options "--const=${constant}")
+  endforeach()
+  foreach(output IN LISTS arg_ONLY)
+    list(APPEND options "--only=${output}")
   endforeach()
   foreach(option MAX_TRIPS WEIGHTS MAX_RAM MAX_STACK MAX_FLASH THREADS)
     if(arg_${option})

@@ -56,16 +56,16 @@ int bench(Options& o) {
   ImportOptions import = import_options(o);
   const TemporaryFolder folder;
   std::vector<std::string> files;
+  InputFiles given;
   if (!o.in.empty()) {
-    std::vector<DeclaredInput> declared = declared_inputs(o.model, import.dims);
-    std::erase_if(declared, [&](const DeclaredInput& d) { return import.constants.count(d.name) != 0; });
-    InputFiles inputs = read_inputs(declared, o.in, o.images, folder.path());
-    for (size_t i = 0; i < declared.size(); ++i)
-      import.input_shapes[declared[i].name] = inputs.tensors[i].shape();
-    files = std::move(inputs.files);
+    given = read_inputs(declared_inputs(o.model, import), o.in, o.images, folder.path());
+    for (size_t i = 0; i < given.inputs.size(); ++i)
+      import.input_shapes[given.inputs[i].name] = given.tensors[i].shape();
+    files = given.files;
   }
   o.trace = false;
   const Compiled plain = compile_model(o, import);
+  if (!o.in.empty()) check_inputs(inferred_inputs(*plain.graph), given.tensors);
   if (o.in.empty())
     for (size_t i = 0; i < plain.graph->inputs.size(); ++i)
       files.push_back(random_input(*plain.graph->inputs[i], folder.path(), i));

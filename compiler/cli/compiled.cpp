@@ -57,6 +57,7 @@ std::string banner_command(const ModelOptions& o, const Target& target, const st
     s += " --const " + plain(path ? c.substr(0, equal + 1) + c.substr(slash + 1) : c);
   }
   if (o.max_trips != INT64_MAX) s += fmt::format(" --max-trips {}", o.max_trips);
+  for (const std::string& n : o.only) s += " --only " + plain(n);
   if (o.weights != "embed") s += " --weights " + o.weights;
   if (!o.custom_ops.empty()) s += " --custom-ops " + plain(fs::path(o.custom_ops).filename().string());
   if (!o.tuning.empty())

@@ -79,6 +79,19 @@ const DimOption* option_for(const std::vector<DimOption>& dims, const std::strin
   return nullptr;
 }
 
+DeclaredInput::Extent extent_of(const onnx::TensorShapeProto::Dimension& dim,
+                                const std::vector<DimOption>& dims, const std::string& place) {
+  DeclaredInput::Extent e;
+  e.text = dim.dim_param();
+  if (const DimOption* o = option_for(dims, dim.dim_param(), place)) {
+    e.lo = o->lo, e.hi = o->hi, e.step = o->step;
+    e.maybe_empty = o->at_most;
+  } else if (dim.has_dim_value()) {
+    e.lo = e.hi = dim.dim_value();
+  }
+  return e;
+}
+
 }  // namespace
 
 void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
@@ -98,6 +111,9 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
       ->option_text("N");
   app.add_option("--const", o.constants, "NAME=VALUE[,VALUE...] or NAME=FILE: makes an input constant")
       ->allow_extra_args(false);
+  app.add_option("--only", o.only, "an output that is wanted; what only the others need goes")
+      ->allow_extra_args(false)
+      ->option_text("NAME ...");
   app.add_option("--name", o.name, "prefix of files and functions; default: from the model's file name");
   app.add_option("--threads", o.threads,
                  "threads that the model may run on: NAME_run takes the application's pool");
@@ -169,6 +185,7 @@ DimOption parse_dim(const std::string& text) {
   if (const size_t at = text.rfind("<="); at != std::string::npos) {
     d.name = text.substr(0, at);
     d.lo = 1;
+    d.at_most = true;
     d.hi = parse_integer(text.substr(at + 2), whole);
   } else {
     const size_t equal = text.rfind('=');
@@ -202,41 +219,53 @@ const Target& target_of(const ModelOptions& o) {
                                did_you_mean(o.target, all)));
 }
 
-std::vector<DeclaredInput> declared_inputs(const std::string& model, const std::vector<DimOption>& dims) {
+std::vector<DeclaredInput> declared_inputs(const std::string& model, const ImportOptions& options) {
   onnx::ModelProto proto;
   std::ifstream file(model, std::ios::binary);
   std::vector<DeclaredInput> inputs;
   if (!file || !proto.ParseFromIstream(&file)) return inputs;
-  std::set<std::string> initialized;
+  std::set<std::string> initialized, needed;
   for (const auto& t : proto.graph().initializer()) initialized.insert(t.name());
   for (const auto& t : proto.graph().sparse_initializer()) initialized.insert(t.values().name());
+  if (!options.only.empty()) needed = needed_names(proto.graph(), options.only);
+  size_t index = 0;
   for (const auto& i : proto.graph().input()) {
     if (initialized.count(i.name())) continue;
-    if (i.has_type() && !i.type().has_tensor_type())  // before its file is read
+    DeclaredInput d;
+    d.name = i.name();
+    d.index = index++;
+    d.needed = options.only.empty() || needed.count(d.name);
+    if (options.constants.count(d.name)) continue;
+    if (d.needed && i.has_type() && !i.type().has_tensor_type())  // before its file is read
       throw Refusal(fmt::format("input {}: sequences, maps, optionals and sparse tensors are not supported",
-                                sinter::quoted(i.name())));
+                                sinter::quoted(d.name)));
     const auto& type = i.type().tensor_type();
-    if (dtype_of_onnx(type.elem_type()) == DType::kString)
-      throw Refusal(fmt::format("input {}: strings are not supported", sinter::quoted(i.name())));
-    DeclaredInput d{i.name(), dtype_of_onnx(type.elem_type()), type.has_shape(), {}};
-    for (int k = 0; k < type.shape().dim_size(); ++k) {
-      const auto& dim = type.shape().dim(k);
-      DeclaredInput::Extent e;
-      if (dim.has_dim_value())
-        e.lo = e.hi = dim.dim_value();
-      else if (const DimOption* o = option_for(dims, dim.dim_param(), fmt::format("{}@{}", i.name(), k)))
-        e = {o->lo, o->hi, o->step};
-      d.extents.push_back(e);
-    }
+    d.dtype = dtype_of_onnx(type.elem_type());
+    if (d.needed && d.dtype == DType::kString)
+      throw Refusal(fmt::format("input {}: strings are not supported", sinter::quoted(d.name)));
+    d.has_shape = type.has_shape();
+    d.elements = option_for(options.dims, "", d.name);
+    for (int k = 0; k < type.shape().dim_size(); ++k)
+      d.extents.push_back(extent_of(type.shape().dim(k), options.dims, fmt::format("{}@{}", d.name, k)));
     inputs.push_back(std::move(d));
   }
   return inputs;
+}
+
+std::vector<std::string> declared_outputs(const std::string& model) {
+  onnx::ModelProto proto;
+  std::ifstream file(model, std::ios::binary);
+  std::vector<std::string> names;
+  if (!file || !proto.ParseFromIstream(&file)) return names;
+  for (const auto& o : proto.graph().output()) names.push_back(o.name());
+  return names;
 }
 
 ImportOptions import_options(const ModelOptions& o) {
   ImportOptions out;
   for (const std::string& d : o.dims) out.dims.push_back(parse_dim(d));
   out.max_trips = o.max_trips;
+  out.only = o.only;
   if (!o.custom_ops.empty()) {
     // Shared with whoever copies the options, because graphs point into it.
     auto ops = std::make_shared<CustomOps>(o.custom_ops);
@@ -245,7 +274,7 @@ ImportOptions import_options(const ModelOptions& o) {
     };
   }
   if (o.constants.empty()) return out;
-  const std::vector<DeclaredInput> inputs = declared_inputs(o.model, out.dims);
+  const std::vector<DeclaredInput> inputs = declared_inputs(o.model, out);
   for (const std::string& c : o.constants) {
     const DeclaredInput* input = nullptr;
     std::string value;

@@ -13,7 +13,7 @@ namespace sinter {
 struct ModelOptions {
   std::string model;  // path
   std::string target = "host";
-  std::vector<std::string> dims, constants;  // as given
+  std::vector<std::string> dims, constants, only;  // as given
   std::string name;
   int threads = 1;
   int64_t max_trips = INT64_MAX;  // of Loops that only the run ends
@@ -46,12 +46,20 @@ struct DeclaredInput {
   bool has_shape = false;
   struct Extent {
     int64_t lo = 1, hi = -1, step = 1;  // hi -1: free
+    std::string text{};                 // as the model or inference tells it; equal ones are equal in a run
+    bool maybe_empty = false;           // import decides whether it may be 0
   };
-  std::vector<Extent> extents;  // with the --dim options applied
+  std::vector<Extent> extents;          // with the --dim options applied
+  size_t index = 0;                     // among the model's inputs
+  const DimOption* elements = nullptr;  // --dim INPUT<=MAX
+  bool needed = true;                   // by the outputs of --only
 };
-// Inputs in the model's order, without those in `constants`. Empty where the file can't be parsed: import
-// will say why.
-std::vector<DeclaredInput> declared_inputs(const std::string& model, const std::vector<DimOption>& dims);
+// Inputs in the model's order, without those in ImportOptions::constants. Empty where the file can't be
+// parsed: import will say why.
+std::vector<DeclaredInput> declared_inputs(const std::string& model, const ImportOptions& options);
+
+// The names of the model's outputs, in its order.
+std::vector<std::string> declared_outputs(const std::string& model);
 
 // Options as import takes them: dims parsed, constants read from their files or values.
 ImportOptions import_options(const ModelOptions& o);

@@ -53,12 +53,15 @@ Bundle open_bundle(const fs::path& dir) {
     b.name = j.at("name").get<std::string>();
     b.target = j.at("target").get<std::string>();
     for (const auto& i : j.value("inputs", nlohmann::json::array())) {
-      DeclaredInput d{
-          i.at("name").get<std::string>(), dtype_of_name(i.at("dtype").get<std::string>()), true, {}};
+      DeclaredInput d;
+      d.name = i.at("name").get<std::string>();
+      d.dtype = dtype_of_name(i.at("dtype").get<std::string>());
+      d.has_shape = true;
       for (const auto& e : i.at("shape")) {
         const int64_t lo = e.is_object() ? e.at("min").get<int64_t>() : e.get<int64_t>();
         const int64_t hi = e.is_object() ? e.at("max").get<int64_t>() : lo;
-        d.extents.push_back({std::max<int64_t>(lo, 0), hi, 1});
+        d.extents.push_back(
+            {std::max<int64_t>(lo, 0), hi, 1, e.is_object() ? e.value("expr", "") : "", false});
       }
       b.inputs.push_back(std::move(d));
       b.input_members.push_back(i.at("member").get<std::string>());
@@ -139,21 +142,14 @@ int run(const Options& o) {
     return kExitOk;
   }
   ImportOptions import = import_options(o);
-  std::vector<DeclaredInput> declared = declared_inputs(o.model, import.dims);
-  std::erase_if(declared, [&](const DeclaredInput& d) { return import.constants.count(d.name) != 0; });
   // A model that can't be read is import's to refuse, before its files are missed.
+  const std::vector<DeclaredInput> declared = declared_inputs(o.model, import);
   InputFiles inputs;
   if (!declared.empty()) inputs = read_inputs(declared, o.in, o.images, temporary.path());
-  for (size_t i = 0; i < declared.size(); ++i) {
-    const Tensor& t = inputs.tensors[i];
-    if (t.dtype() != declared[i].dtype ||
-        (declared[i].has_shape && t.shape().size() != declared[i].extents.size()))
-      throw UsageError(fmt::format("the input {} is {} with {} axes, its file has {}",
-                                   sinter::quoted(declared[i].name), name_of(declared[i].dtype),
-                                   declared[i].extents.size(), type_text(t)));
-    import.input_shapes[declared[i].name] = t.shape();
-  }
+  for (size_t i = 0; i < inputs.inputs.size(); ++i)
+    import.input_shapes[inputs.inputs[i].name] = inputs.tensors[i].shape();
   const Compiled c = compile_model(o, import);
+  check_inputs(inferred_inputs(*c.graph), inputs.tensors);
   const fs::path dir = o.keep.empty() ? temporary.path() / "bundle" : fs::path(o.keep);
   write_bundle(c.files, dir);
   Bundle b{fs::absolute(dir), c.options.name, c.target->name, {}, output_names(*c.graph), {}, {}};

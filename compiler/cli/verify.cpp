@@ -304,7 +304,10 @@ Tensor random_tensor(const DeclaredInput& d, std::mt19937& random) {
   // Small integers are valid indices of most tables.
   for (int64_t i = 0; i < t.size(); ++i) {
     const double u = static_cast<double>(random()) / 4294967296.0;
-    if (is_float(d.dtype))
+    if (d.elements)
+      t.set_integer(i, d.elements->lo + static_cast<int64_t>(
+                                            u * static_cast<double>(d.elements->hi - d.elements->lo + 1)));
+    else if (is_float(d.dtype))
       t.set_real(i, 2 * u - 1);
     else
       t.set_integer(i, static_cast<int64_t>(2 * u));
@@ -312,15 +315,18 @@ Tensor random_tensor(const DeclaredInput& d, std::mt19937& random) {
   return t;
 }
 
-Case load_case(const fs::path& folder, const std::vector<DeclaredInput>& inputs, size_t outputs) {
+// `outputs`: which of the model's.
+Case load_case(const fs::path& folder, const std::vector<DeclaredInput>& inputs,
+               const std::vector<size_t>& outputs) {
   Case c;
   c.name = folder.string();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const fs::path file = folder / fmt::format("input_{}.pb", i);
+  for (const DeclaredInput& d : inputs) {
+    const fs::path file = folder / fmt::format("input_{}.pb", d.index);
     c.inputs.push_back(read_tensor_file(file.string()));
     c.files.push_back(fs::absolute(file).string());
   }
-  for (size_t i = 0; i < outputs; ++i) {
+  check_inputs(inputs, c.inputs);
+  for (const size_t i : outputs) {
     const fs::path file = folder / fmt::format("output_{}.pb", i);
     std::error_code ec;
     c.outputs.push_back(fs::exists(file, ec) ? read_tensor_file(file.string()) : Tensor());
@@ -331,7 +337,13 @@ Case load_case(const fs::path& folder, const std::vector<DeclaredInput>& inputs,
 std::vector<Case> cases_of(const Options& o, const std::vector<DeclaredInput>& inputs,
                            const fs::path& folder) {
   std::vector<Case> cases;
-  for (const std::string& d : o.data) cases.push_back(load_case(d, inputs, 64));
+  std::vector<size_t> outputs;
+  const std::vector<std::string> names = declared_outputs(o.model);
+  for (size_t i = 0; i < names.size(); ++i)
+    if (o.only.empty() || std::count(o.only.begin(), o.only.end(), names[i])) outputs.push_back(i);
+  std::vector<DeclaredInput> needed = inputs;
+  std::erase_if(needed, [](const DeclaredInput& d) { return !d.needed; });
+  for (const std::string& d : o.data) cases.push_back(load_case(d, needed, outputs));
   if (!o.in.empty()) {
     InputFiles f = read_inputs(inputs, o.in, o.images, folder);
     cases.push_back({"the given inputs", std::move(f.tensors), {}, std::move(f.files)});
@@ -340,12 +352,12 @@ std::vector<Case> cases_of(const Options& o, const std::vector<DeclaredInput>& i
   std::mt19937 random(o.seed);
   Case c;
   c.name = fmt::format("random inputs, seed {}", o.seed);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (size_of(inputs[i].dtype) == 0)
-      throw Refusal(fmt::format("input {}: no random values of its type", sinter::quoted(inputs[i].name)));
-    c.inputs.push_back(random_tensor(inputs[i], random));
+  for (size_t i = 0; i < needed.size(); ++i) {
+    if (size_of(needed[i].dtype) == 0)
+      throw Refusal(fmt::format("input {}: no random values of its type", sinter::quoted(needed[i].name)));
+    c.inputs.push_back(random_tensor(needed[i], random));
     const fs::path file = folder / fmt::format("random_{}.pb", i);
-    write_tensor_pb(file, c.inputs.back(), inputs[i].name);
+    write_tensor_pb(file, c.inputs.back(), needed[i].name);
     c.files.push_back(file.string());
   }
   return {c};
@@ -391,11 +403,13 @@ std::vector<Tensor> run_traced(const Compiled& c, const Toolchain& tc, const fs:
 // Builds the model for the cases' shapes and checks each of them.
 bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInput>& declared,
                   const std::vector<const Case*>& cases, bool shapes_from_data) {
-  for (size_t i = 0; i < declared.size() && shapes_from_data; ++i)
-    import.input_shapes[declared[i].name] = cases[0]->inputs[i].shape();
+  size_t next = 0;
+  for (const DeclaredInput& d : declared)
+    if (d.needed && shapes_from_data) import.input_shapes[d.name] = cases[0]->inputs[next++].shape();
   ModelOptions traced_options = o;
   traced_options.trace = true;
   const Compiled c = compile_model(traced_options, import, true);
+  for (const Case* data : cases) check_inputs(inferred_inputs(*c.graph), data->inputs);
   widen_tolerance(o, *c.imported);
   const TemporaryFolder folder;
   const fs::path dir = folder.path() / "bundle", program = folder.path() / "program";
@@ -423,9 +437,8 @@ bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInp
 
 int verify(const Options& o) {
   const ImportOptions import = import_options(o);
-  std::vector<DeclaredInput> declared = declared_inputs(o.model, import.dims);
-  std::erase_if(declared, [&](const DeclaredInput& d) { return import.constants.count(d.name) != 0; });
-  if (declared.empty() && declared_inputs(o.model, {}).empty()) import_model(fs::path(o.model), import);
+  const std::vector<DeclaredInput> declared = declared_inputs(o.model, import);
+  if (declared.empty()) import_model(fs::path(o.model), import);
   const TemporaryFolder folder;
   const std::vector<Case> cases = cases_of(o, declared, folder.path());
   const bool shapes_from_data = !o.data.empty() || !o.in.empty();

@@ -63,6 +63,7 @@ class Importer {
   void read_opsets();
   void read_functions();
   void read_dim_options();
+  void select_outputs();
   void add_inputs(Scope& scope);
   void add_input(Scope& scope, const onnx::ValueInfoProto& info);
   Dim input_dim(const onnx::ValueInfoProto& info, int axis);
@@ -146,6 +147,7 @@ class Importer {
   std::vector<const onnx::FunctionProto*> calls_;  // those being inlined now
   std::map<std::string, const DimOption*> dim_options_;
   std::set<std::string> dim_options_used_;
+  std::vector<std::string> wanted_;          // the outputs' names, as --only leaves them
   std::map<std::string, Dim> named_dims_;    // dim_param -> its one Dim
   std::vector<std::string> free_dim_names_;  // for messages
   // An input leaves an extent open. Whoever opened it has often left the extents of the sample elsewhere (a

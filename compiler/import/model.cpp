@@ -64,14 +64,12 @@ std::unique_ptr<Graph> Importer::run() {
   scope.opsets = &opsets_;
   graph_->name = model_.graph().name();
   try {
+    select_outputs();
     declare_initializers(scope, model_.graph());
     find_extent_operands();
     read_declarations();
     add_inputs(scope);
-    std::vector<std::string> wanted;
-    for (const ValueInfoProto& o : model_.graph().output()) wanted.push_back(o.name());
-    if (wanted.empty()) problem("the model has no output");
-    import_nodes(scope, model_.graph().node(), wanted);
+    import_nodes(scope, model_.graph().node(), wanted_);
     add_outputs(scope);
     check_options();
   } catch (const Refusal& r) {
@@ -179,6 +177,23 @@ Dim Importer::input_dim(const ValueInfoProto& info, int axis) {
   return known->second;
 }
 
+// The outputs that are wanted, in the model's order.
+void Importer::select_outputs() {
+  std::vector<std::string> names;
+  for (const ValueInfoProto& o : model_.graph().output()) names.push_back(o.name());
+  if (names.empty()) problem("the model has no output");
+  for (const std::string& only : options_.only) {
+    if (std::count(names.begin(), names.end(), only)) continue;
+    std::string all;
+    for (const std::string& n : names) all += (all.empty() ? "" : ", ") + sinter::quoted(n);
+    problem(fmt::format("--only {}: the model has no such output; it has {}{}", sinter::quoted(only), all,
+                        did_you_mean(only, names)));
+  }
+  for (const std::string& n : names)
+    if (options_.only.empty() || std::count(options_.only.begin(), options_.only.end(), n))
+      wanted_.push_back(n);
+}
+
 void Importer::add_inputs(Scope& scope) {
   // INPUT@AXIS may name a dim that has a dim_param and comes up earlier: its option is the param's.
   for (const ValueInfoProto& i : model_.graph().input()) {
@@ -190,8 +205,10 @@ void Importer::add_inputs(Scope& scope) {
       dim_options_used_.insert(it->first);
     }
   }
-  std::set<std::string> seen;
+  std::set<std::string> seen, needed;
+  if (!options_.only.empty()) needed = needed_names(model_.graph(), wanted_);
   for (const ValueInfoProto& i : model_.graph().input()) {
+    if (!options_.only.empty() && !needed.count(i.name())) continue;
     if (!seen.insert(i.name()).second || i.name().empty()) {
       problem(fmt::format("two inputs are named {}", sinter::quoted(i.name())));
       continue;
@@ -301,6 +318,7 @@ void Importer::check_output(const ValueInfoProto& info, const Value& v) {
 
 void Importer::add_outputs(Scope& scope) {
   for (const ValueInfoProto& o : model_.graph().output()) {
+    if (!std::count(wanted_.begin(), wanted_.end(), o.name())) continue;
     try {
       Value* v = lookup(scope, o.name());
       SINTER_CHECK(v, "a null value in the main graph");

@@ -128,6 +128,13 @@ std::vector<int> live_order(const Repeated<NodeProto>& nodes, const std::vector<
   return order;
 }
 
+std::set<std::string> needed_names(const GraphProto& g, const std::vector<std::string>& outputs) {
+  std::set<std::string> names(outputs.begin(), outputs.end());
+  for (int i : live_order(g.node(), outputs))
+    for_each_read(g.node(i), [&](const std::string& name) { names.insert(name); });
+  return names;
+}
+
 void Importer::declare_initializers(Scope& scope, const GraphProto& g) {
   for (const auto& t : g.initializer())
     if (!scope.initializers.emplace(t.name(), &t).second)

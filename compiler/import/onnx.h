@@ -10,14 +10,16 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "ir/graph.h"
 
 namespace onnx {
+class GraphProto;
 class ModelProto;
-}
+}  // namespace onnx
 
 namespace sinter {
 
@@ -26,12 +28,14 @@ namespace sinter {
 struct DimOption {
   std::string name;
   int64_t lo = 1, hi = 1, step = 1;
+  bool at_most = false;  // nothing is said of the least: elements may be 0, as may extents of caches
   // NAME<=MAX: all that can be said of what the data decide.
   bool is_bound() const { return lo <= 1 && step == 1; }
 };
 
 struct ImportOptions {
   std::vector<DimOption> dims;
+  std::vector<std::string> only;            // --only: the outputs that are wanted; empty: all
   std::map<std::string, Tensor> constants;  // --const: these inputs become constants
   int64_t max_trips = INT64_MAX;            // --max-trips: of each Loop that only the run ends
   // Actual shapes of inputs (run, verify): give the free dims that no DimOption names.
@@ -51,6 +55,9 @@ struct Model {
 // The newest opset of the domain "" that is understood; older ones are rewritten to it.
 constexpr int64_t kNewestOpset = 28;
 constexpr int64_t kNewestIr = 14;  // of ModelProto.ir_version
+
+// The names that are read on the way to these outputs: inputs that are not among them go with --only.
+std::set<std::string> needed_names(const onnx::GraphProto& graph, const std::vector<std::string>& outputs);
 
 // Throws Refusal with all problems found, and nothing else.
 Model import_model(const std::filesystem::path& file, const ImportOptions& options = {});

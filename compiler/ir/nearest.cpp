@@ -37,7 +37,8 @@ size_t distance(std::string_view a, std::string_view b) {
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {
   if (word.empty() || word.size() > kLongest) return "";
   std::string best;
-  size_t least = 2 * ((word.size() + 2) / 3) + 1;  // one edit of a short word
+  // One edit of a short word, but of one or two letters only their case.
+  size_t least = word.size() < 3 ? 2 : 2 * ((word.size() + 2) / 3) + 1;
   for (const std::string& n : names) {
     const size_t difference = std::max(n.size(), word.size()) - std::min(n.size(), word.size());
     if (n == word || 2 * difference >= least) continue;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "sinter/half.h"
+#include "sinter/status.h"
 #include "sinter/tensor_file.h"
 
 namespace sinter {
@@ -243,12 +244,20 @@ inline void print(const RunnerTensor& t, const TensorFile& f, const std::string&
   std::printf(n > 16 ? " ...\n" : "\n");
 }
 
+// Extents that do not fit together: what each input was given.
+inline void tell_extents(const RunnerNet& net, const RunnerCall& call) {
+  for (std::size_t i = 0; i < net.inputs.size(); ++i)
+    std::fprintf(stderr, "%s: the input %s was given %s\n", net.name, net.inputs[i].name,
+                 tensor_file::shape_text(call.inputs[i].dims).c_str());
+}
+
 inline int run_once(const RunnerNet& net, RunnerCall& call) {
   RunnerTrace& t = call.trace;
   std::fill(t.now.begin(), t.now.end(), 0.0);
   t.last = Clock::now();
   const int code = net.run(call);
   if (code != 0) std::fprintf(stderr, "%s: error %d: %s\n", net.name, code, net.error(code));
+  if (code == kDimError) tell_extents(net, call);
   return code;
 }
 

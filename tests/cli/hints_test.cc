@@ -28,6 +28,7 @@ TEST(Nearest, IsWhatWasMeant) {
                                                        {"CONV", "Conv"},
                                                        {"Cnov", "Conv"},
                                                        {"xyz", ""},
+                                                       {"ru", ""},
                                                        {"", ""},
                                                        {"Elephant", ""}};
   for (const auto& [word, meant] : cases) EXPECT_EQ(nearest(word, names), meant) << word;

@@ -161,7 +161,7 @@ TEST(Model, AllProblemsAreReported) {
                   a = Foo(x) b = mine.Bar(a) c = Relu(missing) y = Add(b, c) z = Softmax<axis = 3>(x) })");
             }),
             R"("a" (Foo): operator Foo of domain "" (opset 17) is not supported
-"b" (Bar): operator Bar of domain "mine" is not supported
+"b" (Bar): operator Bar of domain "mine" is not supported; --custom-ops FILE names a C function for it
 "c" (Relu): "missing" is not defined
 "z" (Softmax): axis 3 out of range for [2])");
 }
