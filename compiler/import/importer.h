@@ -74,6 +74,7 @@ class Importer {
   void check_options();
   void add_outputs(Scope& scope);
   void check_output(const onnx::ValueInfoProto& info, const Value& value);
+  void tell_stale();
 
   // operands.cpp
   void find_extent_operands();
@@ -151,9 +152,10 @@ class Importer {
   std::map<std::string, Dim> named_dims_;    // dim_param -> its one Dim
   std::vector<std::string> free_dim_names_;  // for messages
   // An input leaves an extent open. Whoever opened it has often left the extents of the sample elsewhere (a
-  // batch of 1), so that only ranks and types are held against what was inferred.
+  // batch of 1): only another rank is worth a warning then.
   bool has_open_inputs_ = false;
   std::vector<std::string> warnings_;
+  std::vector<const Value*> stale_;  // declared with a shape that they don't have
   Learned learned_;
   std::map<std::string, int64_t> capacities_;  // that outputs' bounds give counts, by symbol's name
   std::set<std::string> extent_operands_;      // inputs whose elements decide extents

@@ -301,8 +301,7 @@ void Importer::check_output(const ValueInfoProto& info, const Value& v) {
     refuse("declared as {}, but it is {}", sinter::name_of(dtype), text(v.type));
   if (!declared.has_shape()) return;
   std::string shape;
-  const bool wrong_rank = declared.shape().dim_size() != static_cast<int>(v.type.shape.size());
-  bool wrong = wrong_rank;
+  bool wrong = declared.shape().dim_size() != static_cast<int>(v.type.shape.size());
   for (int i = 0; i < declared.shape().dim_size(); ++i) {
     const auto& d = declared.shape().dim(i);
     shape += (i ? "," : "") + (d.has_dim_value() ? std::to_string(d.dim_value()) : std::string("?"));
@@ -311,9 +310,20 @@ void Importer::check_output(const ValueInfoProto& info, const Value& v) {
     wrong = ours.is_static() && !ours.is(d.dim_value());
   }
   if (!wrong) return;
-  const std::string what = fmt::format("declared as [{}], but it is {}", shape, text(v.type));
-  if (wrong_rank || !has_open_inputs_) refuse("{}", what);
-  warnings_.push_back(fmt::format("output {}: {}", sinter::quoted(info.name()), what));
+  warnings_.push_back(fmt::format("output {}: declared as [{}], but it is {}", sinter::quoted(info.name()),
+                                  shape, text(v.type)));
+}
+
+// Shapes that the model declares of values inside it are hints; what was inferred holds. One line for all.
+void Importer::tell_stale() {
+  std::erase_if(stale_, [&](const Value* v) { return graph_->is_output(v); });
+  if (stale_.empty()) return;
+  const Value& v = *stale_[0];
+  std::string line = fmt::format("the value {} is declared as {}, but it is {}", sinter::quoted(v.name),
+                                 text(declared_[v.name]), text(v.type));
+  if (stale_.size() > 1)
+    line += fmt::format("; {} more values are declared with other shapes", stale_.size() - 1);
+  warnings_.push_back(std::move(line));
 }
 
 void Importer::add_outputs(Scope& scope) {
@@ -331,6 +341,7 @@ void Importer::add_outputs(Scope& scope) {
       problem(fmt::format("output {}: {}", sinter::quoted(o.name()), r.what()));
     }
   }
+  tell_stale();
 }
 
 }  // namespace sinter

@@ -197,14 +197,10 @@ void Importer::adopt(Graph& g, Node& n) {
     bool fits = same_rank;
     for (size_t a = 0; fits && a < shape.size(); ++a)
       fits = declared->second[a].is(-1) || !shape[a].is_static() || shape[a] == declared->second[a];
-    const auto& outputs = model_.graph().output();  // those are compared when all is known
-    if (!fits &&
-        ((same_rank && has_open_inputs_) ||
-         std::any_of(outputs.begin(), outputs.end(), [&](const auto& o) { return o.name() == v->name; })))
+    if (!fits) {  // what was inferred holds; add_outputs() tells of outputs
+      if (!same_rank || !has_open_inputs_) stale_.push_back(v);
       continue;
-    if (!fits)
-      refuse_node(n, fmt::format("its output {} is {}, but the model declares {}", sinter::quoted(v->name),
-                                 text(shape), text(declared->second)));
+    }
     for (size_t a = 0; a < shape.size(); ++a) {
       const Dim& wanted = declared->second[a];
       std::vector<SymbolPtr> symbols;

@@ -37,20 +37,6 @@ TEST(Declared, ImpossibleNodesAreRefused) {
   }
 }
 
-TEST(Declared, ValuesMustBeWhatIsInferred) {
-  onnx::ModelProto p = parse_text(R"(<ir_version: 8, opset_import: ["" : 17]>
-    g (float[2,3] x) => (float[2,3] y) { a = Neg(x) y = Relu(a) })");
-  auto* info = p.mutable_graph()->add_value_info();
-  info->set_name("a");
-  auto* t = info->mutable_type()->mutable_tensor_type();
-  t->set_elem_type(1);
-  t->mutable_shape()->add_dim()->set_dim_value(2);
-  t->mutable_shape()->add_dim()->set_dim_value(3);
-  EXPECT_EQ(refusal_of([&] { import_model(p, {}); }), "accepted");
-  t->mutable_shape()->mutable_dim(1)->set_dim_value(4000);
-  EXPECT_NE(refusal_of([&] { import_model(p, {}); }).find("the model declares [2,4000]"), std::string::npos);
-}
-
 // A linear expression of one element is solved; the run compares the element.
 TEST(Operands, AreToldByDeclaredShapes) {
   const Model m = import_text(R"(<ir_version: 8, opset_import: ["" : 17]>
