@@ -103,7 +103,9 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
          "--dim", o.dims,
          "a free extent: NAME=4 fixes it, \"NAME<=8\" bounds it, NAME=64..640:32 gives range and step;\n"
          "NAME is the model's name for it, INPUT@AXIS, or OUTPUT@AXIS or VALUE@AXIS for what the data decide "
-         "(a bound only),\nor VALUE, integers that the model computes and extents depend on (a bound only)")
+         "(a bound only),\nor INPUT, whose elements extents depend on (INPUT[K]: one element), or VALUE, "
+         "integers "
+         "that the model\ncomputes and extents depend on (a bound only)")
       ->allow_extra_args(false);
   app.add_option("--max-trips", o.max_trips,
                  "the most iterations of a Loop that only the data end; a run that exceeds them fails")

@@ -78,6 +78,7 @@ class Importer {
 
   // operands.cpp
   void find_extent_operands();
+  const DimOption* value_option(const std::string& name);
   Value* reveal(Value* input);
   void read_declarations();
   void adopt(Graph& graph, Node& node);
@@ -149,6 +150,7 @@ class Importer {
   std::map<std::string, const DimOption*> dim_options_;
   std::set<std::string> dim_options_used_;
   std::vector<std::string> wanted_;          // the outputs' names, as --only leaves them
+  std::set<std::string> dim_params_;         // of all inputs
   std::map<std::string, Dim> named_dims_;    // dim_param -> its one Dim
   std::vector<std::string> free_dim_names_;  // for messages
   // An input leaves an extent open. Whoever opened it has often left the extents of the sample elsewhere (a

@@ -199,6 +199,7 @@ void Importer::add_inputs(Scope& scope) {
   for (const ValueInfoProto& i : model_.graph().input()) {
     const auto& shape = i.type().tensor_type().shape();
     for (int axis = 0; axis < shape.dim_size(); ++axis) {
+      dim_params_.insert(shape.dim(axis).dim_param());
       const auto it = dim_options_.find(fmt::format("{}@{}", i.name(), axis));
       if (it == dim_options_.end() || shape.dim(axis).dim_param().empty()) continue;
       dim_options_.emplace(shape.dim(axis).dim_param(), it->second);
@@ -254,7 +255,7 @@ void Importer::add_input(Scope& scope, const ValueInfoProto& info) {
     Value* v = graph_->add_value(name, std::move(type));
     v->origin = v->name;
     graph_->inputs.push_back(v);
-    scope.values.emplace(name, extent_operands_.count(name) ? reveal(v) : v);
+    scope.values.emplace(name, reveal(v));
     return;
   }
   const Tensor& t = constant->second;

@@ -23,8 +23,9 @@ class ModelProto;
 
 namespace sinter {
 
-// One --dim option. NAME=4 is lo == hi, "NAME<=8" is lo 1, NAME=64..640:32 has step 32 (values are multiples
-// of step). NAME is a dim_param or INPUT@AXIS.
+// One --dim option. NAME=4 is lo == hi, "NAME<=8" is lo 1 and at_most, NAME=64..640:32 has step 32 (values
+// are multiples of step). NAME is a dim_param, INPUT@AXIS, or an INPUT whose elements decide extents
+// (INPUT[K]: one of them).
 struct DimOption {
   std::string name;
   int64_t lo = 1, hi = 1, step = 1;

@@ -142,32 +142,61 @@ void Importer::find_extent_operands() {
   }
 }
 
-// The input with its elements known as symbols; itself where it isn't a small list of integers.
+// The option that says how large the elements of an input are; an extent of that name comes first.
+const DimOption* Importer::value_option(const std::string& name) {
+  if (dim_params_.count(name)) return nullptr;
+  const DimOption* o = option_for("", name);
+  if (o && o->step != 1) refuse("--dim {}: elements of an input have no step", sinter::quoted(name));
+  return o;
+}
+
+// The input with its elements known as symbols, where they decide extents or the user bounds them; itself
+// where it isn't a small list of integers: then what is computed of it may be revealed by its range.
 Value* Importer::reveal(Value* input) {
   const TensorType& t = input->type;
+  const std::string& name = input->name;
+  const DimOption* all = value_option(name);
+  const auto least = [](const DimOption& o) { return o.at_most ? 0 : o.lo; };
+  if (all) input->range = Range{static_cast<double>(least(*all)), static_cast<double>(all->hi)};
+  const bool decides = extent_operands_.count(name) != 0;
+  if (decides && !dim_params_.count(name)) free_dim_names_.push_back(name);
   if ((t.dtype != DType::kI64 && t.dtype != DType::kI32) || t.shape.size() > 1 || !is_static(t.shape))
     return input;
   const int64_t size = product(t.shape).value();
   if (size < 1 || size > kMostElements) return input;
-  const auto known = learned_.elements.find(input->name);
+  const auto known = learned_.elements.find(name);
   const size_t index = graph_->inputs.size() - 1;
-  std::vector<int64_t> values, open;
+  std::vector<int64_t> values, open, from, to;
+  std::vector<std::string> names;
+  bool bounded = false;
   for (size_t k = 0; k < static_cast<size_t>(size); ++k) {
-    const bool fixed = known != learned_.elements.end() && known->second.count(k);
-    values.push_back(fixed ? known->second.at(k) : 0);
-    if (fixed) graph_->element_checks.push_back({index, k, values.back()});
+    names.push_back(size == 1 ? name : fmt::format("{}[{}]", name, k));
+    const DimOption* own = size == 1 ? nullptr : value_option(names[k]);
+    const DimOption* option = own ? own : all;
+    bounded = bounded || option;
+    std::optional<int64_t> fixed;
+    if (!option && known != learned_.elements.end() && known->second.count(k)) fixed = known->second.at(k);
+    if (option && least(*option) == option->hi) fixed = option->hi;
+    if (fixed) graph_->element_checks.push_back({index, k, *fixed});
     open.push_back(!fixed);
+    values.push_back(fixed.value_or(0));
+    const int64_t open_end = signed_operands_.count(name) ? -Interval::kUnbounded : 0;
+    from.push_back(option ? least(*option) : open_end);
+    to.push_back(option ? option->hi : Interval::kUnbounded);
   }
-  Value* out = graph_->add_value(input->name + "/revealed", {});
-  Node* n = graph_->add_node(find_op("sinter", "reveal"), input->name + "/reveal", {input}, {out});
+  if (!decides && !bounded) return input;
+  Value* out = graph_->add_value(name + "/revealed", {});
+  Node* n = graph_->add_node(find_op("sinter", "reveal"), name + "/reveal", {input}, {out});
   n->attributes.set("values", values);
   n->attributes.set("open", open);
-  n->attributes.set("negative", static_cast<int64_t>(signed_operands_.count(input->name)));
+  n->attributes.set("least", from);
+  n->attributes.set("most", to);
+  if (!dim_params_.count(name)) n->attributes.set("names", names);
   infer(*graph_, *n);
   for (size_t k = 0; k < out->elements.size(); ++k) {
     std::vector<SymbolPtr> symbols;
     out->elements[k].collect_symbols(symbols);
-    if (!symbols.empty()) revealed_[symbols[0]] = {input->name, k};
+    if (!symbols.empty()) revealed_[symbols[0]] = {name, k};
   }
   return out;
 }

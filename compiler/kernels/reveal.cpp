@@ -10,6 +10,18 @@ bool accepts(const Node& n, const Context&) {
          !n.epilogue;
 }
 
+// What the user bounds (--dim INPUT<=MAX) is planned for that many.
+void check_elements(LayerWriter& w, const std::string& x) {
+  const Attributes& a = w.node.attributes;
+  const std::vector<int64_t> open = a.integers("open"), least = a.integers("least"),
+                             most = a.integers("most");
+  for (size_t k = 0; k < open.size(); ++k) {
+    if (!open[k] || !(Interval{least[k], most[k]}).bounded()) continue;
+    w.out.line("if ({0}[{1}] < {2} || {0}[{1}] > {3}) return sinter::kCapacityError;", x, k, least[k],
+               most[k]);
+  }
+}
+
 // Code generation bounds a symbol's expressions by 64 bits: elements beyond 2^31 are refused. What is
 // computed of data has a range from inference, and memory is planned for it: beyond it is beyond capacity.
 void emit(LayerWriter& w) {
@@ -26,6 +38,7 @@ void emit(LayerWriter& w) {
              range.empty() ? "kDimError" : "kCapacityError");
   w.out.line("{}[i] = {}[i];", y, x);
   w.out.line("}}");
+  if (range.empty()) check_elements(w, x);
   for (size_t k = 0; k < v.elements.size(); ++k)
     if (!v.elements[k].is_static()) w.out.line("*{} = {}[{}];", w.count(v.elements[k]), x, k);
   w.out.line("return 0;");

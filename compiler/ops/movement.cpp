@@ -14,16 +14,19 @@ void fail_unknown(const Inference& x, size_t i, const std::string& what) {
   const bool many = what.back() == 's';
   const Value* v = x.node.input(i);
   const std::string name = v ? v->name : "NAME";
+  const Value* open = v ? to_be_bounded(x.node, i) : nullptr;
   if (v && v->producer) {
-    const Value* open = to_be_bounded(x.node, i);
     x.fail(fmt::format("its {} {} only known at run time (computed as {}){}", what, many ? "are" : "is",
                        sinter::quoted(name),
                        open ? fmt::format(": bound {} with --dim {}", sinter::quoted(open->name),
                                           sinter::quoted(open->name + "<=MAX"))
                             : ""));
   }
-  x.fail(fmt::format("its {} {} only known at run time: give {} with --const {}=...", what,
-                     many ? "are" : "is", many ? "them" : "it", sinter::quoted(name)));
+  x.fail(fmt::format("its {} {} only known at run time: give {} with --const {}=...{}", what,
+                     many ? "are" : "is", many ? "them" : "it", sinter::quoted(name),
+                     open ? fmt::format(", or bound {} with --dim {}", many ? "them" : "it",
+                                        sinter::quoted(open->name + "<=MAX"))
+                          : ""));
 }
 
 std::vector<Dim> known_elements(const Inference& x, size_t i, const std::string& what) {

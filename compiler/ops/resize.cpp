@@ -11,6 +11,7 @@
 #include <numeric>
 #include <optional>
 
+#include "ops/movement.h"
 #include "ops/op.h"
 #include "sinter/dims.h"
 
@@ -94,8 +95,8 @@ void infer_by_scales(Inference& x, const std::vector<int64_t>& axes, Shape& out)
 }
 
 void infer_by_sizes(Inference& x, const std::vector<int64_t>& axes, Shape& out) {
-  const auto sizes = x.elements(3);
-  x.require(sizes.has_value(), "sizes are not known before the model runs");
+  const std::vector<Dim> known = known_elements(x, 3, "sizes");
+  const std::vector<Dim>* sizes = &known;
   x.require(sizes->size() == axes.size(), fmt::format("{} sizes for {} axes", sizes->size(), axes.size()));
   for (const Dim& d : *sizes) x.require(d.hi() >= 0, fmt::format("a size is {}", d.text()));
   const std::string policy = policy_of(x.attributes());

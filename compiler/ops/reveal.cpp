@@ -1,10 +1,11 @@
 // reveal: a small list of integers, its elements known as symbols from here on. The value is the input's.
 //
 // Two makers. Import makes one of an operand that decides extents and is an input of the model: attributes
-// `values`, `open` and `negative` have one entry an element, `open` 1 where the element is a symbol, else it
-// is `values`; `negative` 1 where elements may be below 0. reveal_operands() makes one where such an operand
-// is computed by the model and lies in a range: attribute `range`, both ends; all elements are symbols in it,
-// but for those that inference knows already. What a run finds outside of it is an error of the run.
+// `values`, `open`, `least` and `most` have one entry an element, `open` 1 where the element is a symbol from
+// `least` to `most`, else it is `values`; `names` are those by which --dim bounds them. reveal_operands()
+// makes one where such an operand is computed by the model and lies in a range: attribute `range`, both ends;
+// all elements are symbols in it, but for those that inference knows already. What a run finds outside of it
+// is an error of the run.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,8 +16,11 @@ namespace sinter {
 namespace {
 
 Dim element(Inference& x, size_t k, Interval range, bool learnable) {
-  return Dim(x.symbols.fresh(fmt::format("{}_{}", x.node.name, k), range,
-                             fmt::format("element {} of {}", k, label(x.node)), true, 1, learnable));
+  const std::vector<std::string> names = x.attributes().texts("names");
+  const std::string name = names.empty() ? fmt::format("{}_{}", x.node.name, k) : names[k];
+  if (!names.empty()) x.symbols.limit(name);  // asked for: it can be bounded
+  return Dim(
+      x.symbols.fresh(name, range, fmt::format("element {} of {}", k, label(x.node)), true, 1, learnable));
 }
 
 void infer(Inference& x) {
@@ -32,12 +36,12 @@ void infer(Inference& x) {
     return;
   }
   const std::vector<int64_t> values = x.attributes().integers("values"),
-                             open = x.attributes().integers("open");
-  const bool negative = x.attributes().integer("negative", 0) != 0;
-  for (size_t k = 0; k < values.size(); ++k)
-    x.out[0].elements.push_back(
-        open[k] ? element(x, k, {negative ? -Interval::kUnbounded : 0, Interval::kUnbounded}, true)
-                : Dim(values[k]));
+                             open = x.attributes().integers("open"), least = x.attributes().integers("least"),
+                             most = x.attributes().integers("most");
+  for (size_t k = 0; k < values.size(); ++k) {
+    const Interval range{least[k], most[k]};
+    x.out[0].elements.push_back(open[k] ? element(x, k, range, !range.bounded()) : Dim(values[k]));
+  }
 }
 
 void eval(Evaluation& e) { e.out[0] = e.in[0]; }
@@ -49,8 +53,13 @@ struct ExtentOperand {
   size_t input;
 };
 constexpr ExtentOperand kExtentOperands[] = {
-    {"CenterCropPad", 1}, {"ConstantOfShape", 0}, {"Expand", 1}, {"OneHot", 1}, {"Pad", 1},
-    {"Range", 0},         {"Range", 1},           {"Resize", 3}, {"Split", 1},  {"Tile", 1},
+    {"AffineGrid", 1}, {"BlackmanWindow", 0}, {"CenterCropPad", 1},
+    {"Col2Im", 1},     {"Col2Im", 2},         {"ConstantOfShape", 0},
+    {"DFT", 1},        {"Expand", 1},         {"HammingWindow", 0},
+    {"HannWindow", 0}, {"MaxUnpool", 2},      {"OneHot", 1},
+    {"Pad", 1},        {"Range", 0},          {"Range", 1},
+    {"Resize", 3},     {"STFT", 1},           {"STFT", 3},
+    {"Split", 1},      {"Tile", 1},
 };
 // Integer arithmetic that inference follows element by element.
 constexpr std::string_view kArithmetic[] = {
@@ -165,15 +174,45 @@ void reveal_operands(Graph& g, Node& n) {
   }
 }
 
+namespace {
+
+bool is_unknown(const Value* v) { return v && !v->data && v->elements.empty(); }
+bool has_bound(const Value* v) {
+  return v && v->range && std::isfinite(v->range->lo) && std::isfinite(v->range->hi);
+}
+
+// The input of the model that alone decides v, through casts, arithmetic and moves; null where there is none.
+const Value* sole_input(const Value* v) {
+  constexpr std::string_view kSteps[] = {"Add",    "Cast",     "Ceil",  "Concat",  "Div", "Floor",
+                                         "Gather", "Identity", "Max",   "Min",     "Mul", "Reshape",
+                                         "Round",  "Slice",    "Split", "Squeeze", "Sub", "Unsqueeze"};
+  while (const Node* from = v->producer) {
+    const bool steps = std::find(std::begin(kSteps), std::end(kSteps), from->op->name) != std::end(kSteps);
+    if (from->op->domain[0] != '\0' || from->epilogue || !steps) return nullptr;
+    const Value* next = nullptr;
+    for (const Value* in : from->inputs) {
+      if (!is_unknown(in) || has_bound(in) || in == next) continue;
+      if (next) return nullptr;
+      next = in;
+    }
+    if (!next) return nullptr;
+    v = next;
+  }
+  return is_integer(v->type.dtype) || is_float(v->type.dtype) ? v : nullptr;
+}
+
+}  // namespace
+
 const Value* to_be_bounded(const Node& n, size_t i) {
   constexpr std::string_view kMoves[] = {"Concat", "Unsqueeze", "Squeeze", "Reshape",
                                          "Cast",   "Identity",  "Gather",  "Slice"};
-  if (!decides_extents(n, i) || !is_small(n.inputs[i]->type)) return nullptr;
-  const auto unknown = [](const Value* v) { return v && !v->data && v->elements.empty(); };
+  if (!decides_extents(n, i)) return nullptr;
+  if (const Value* input = sole_input(n.inputs[i])) return input;
+  if (!is_small(n.inputs[i]->type)) return nullptr;
   const Value* v = n.inputs[i];
   for (const Node* from = v->producer; from; from = v->producer) {
     if (std::find(std::begin(kMoves), std::end(kMoves), from->op->name) == std::end(kMoves)) break;
-    const auto next = std::find_if(from->inputs.begin(), from->inputs.end(), unknown);
+    const auto next = std::find_if(from->inputs.begin(), from->inputs.end(), is_unknown);
     if (next == from->inputs.end() || !is_small((*next)->type)) break;
     v = *next;
   }

@@ -48,6 +48,69 @@ TEST_F(Run, TensorFilesOfBothKinds) {
          "no input is left");
 }
 
+// What an input's elements decide is bounded by --dim, and a run beyond it is an error of the run.
+TEST_F(Run, ElementsOfInputsDecideExtents) {
+  save_text(
+      "g (float[1,3] x, int64[1] n) => (float[A,B] y) { c = Constant<value = int64[1] {3}>() "
+      "s = Concat<axis = 0>(n, c) y = Expand(x, s) }",
+      path("m.onnx"));
+  write("x.npy", Tensor::of(std::vector<float>{1, 2, 3}, {1, 3}));
+  write("n.npy", Tensor::of(std::vector<int64_t>{2}));
+  expect({"run", path("m.onnx"), "--in", path("x.npy"), "--in", path("n.npy")}, 3, "give --dim \"n<=MAX\"");
+  expect({"compile", path("m.onnx"), "-o", path("net"), "--dim", "n<=8"}, 0, "m: ");
+  const std::vector<std::string> run = {"run",         "--bundle", path("net"),  "--in",
+                                        path("x.npy"), "--in",     path("n.npy")};
+  expect(run, 0, "y float32[2,3]: 1 2 3 1 2 3");
+  write("n.npy", Tensor::of(std::vector<int64_t>{8}));
+  expect(run, 0, "y float32[8,3]: 1 2 3 1 2 3");
+  write("n.npy", Tensor::of(std::vector<int64_t>{9}));
+  expect(run, 6, "error 4");
+}
+
+TEST_F(Run, OnlyWhatIsWanted) {
+  save_text("g (float[2] a, float[2] b) => (float[2] sum, float[2] left) { sum = Add(a, b) left = Neg(a) }",
+            path("m.onnx"));
+  write("a.npy", Tensor::of(std::vector<float>{1, 2}, {2}));
+  write("b.npy", Tensor::of(std::vector<float>{10, 20}, {2}));
+  const std::string a = path("a.npy"), b = path("b.npy");
+  expect({"run", path("m.onnx"), "--only", "left", "--in", a}, 0, "left float32[2]: -1 -2");
+  expect({"run", path("m.onnx"), "--only", "left", "--in", a, "--in", b}, 0, "left float32[2]: -1 -2");
+  expect({"run", path("m.onnx"), "--only", "sum", "--in", a, "--in", "b=" + b}, 0, "sum float32[2]: 11 22");
+  expect({"run", path("m.onnx"), "--only", "summ", "--in", a, "--in", b}, 3, "did you mean \"sum\"?");
+  expect({"compile", path("m.onnx"), "--only", "left", "-o", path("net")}, 0, "m: ");
+  EXPECT_NE(contents(path("net/m.cpp")).find("--only left"), std::string::npos);
+  // verify: output_1.pb is the model's second output, whatever is left.
+  std::filesystem::create_directories(path("data"));
+  write("data/input_0.pb", Tensor::of(std::vector<float>{1, 2}, {2}));
+  write("data/output_0.pb", Tensor::of(std::vector<float>{7, 7}, {2}));
+  write("data/output_1.pb", Tensor::of(std::vector<float>{-1, -2}, {2}));
+  expect({"verify", path("m.onnx"), "--only", "left", "--data", path("data")}, 0,
+         "1 outputs as expected, also as stored");
+}
+
+// Files are held against what the model takes before anything is built.
+TEST_F(Run, FilesThatDoNotFit) {
+  save_text("g (float[N,3] a, float[N,3] b) => (float[N,3] y) { y = Add(a, b) }", path("m.onnx"));
+  write("a.npy", Tensor(DType::kF32, {2, 3}));
+  write("double.npy", Tensor(DType::kF64, {2, 3}));
+  write("wide.npy", Tensor(DType::kF32, {2, 4}));
+  write("flat.npy", Tensor(DType::kF32, {6}));
+  write("long.npy", Tensor(DType::kF32, {9, 3}));
+  const std::string a = path("a.npy"), bounds = "N<=8";
+  const auto run = [&](const std::string& b, const std::string& said) {
+    expect({"run", path("m.onnx"), "--dim", bounds, "--in", a, "--in", path(b)}, 2, said);
+  };
+  run("double.npy", "the input \"b\" takes float32[N (1..8),3], its file has float64[2,3]");
+  run("flat.npy", "its file has float32[6]");
+  run("wide.npy", "its file has float32[2,4]: axis 1 is 4");
+  run("long.npy", "its file has float32[9,3]: axis 0 is 9");
+  write("long.npy", Tensor(DType::kF32, {3, 3}));
+  run("long.npy", "axis 0 is 3, but N is 2 by \"a\" axis 0");
+  expect({"compile", path("m.onnx"), "--dim", bounds, "-o", path("net")}, 0, "m: ");
+  expect({"run", "--bundle", path("net"), "--in", a, "--in", path("long.npy")}, 2,
+         "but N is 2 by \"a\" axis 0");
+}
+
 TEST_F(Run, ABundleTakesAnySizeWithinItsBounds) {
   save_text("g (float[N,3] x) => (float[N,3] y) { y = Neg(x) }", path("m.onnx"));
   expect({"compile", path("m.onnx"), "-o", path("net"), "--dim", "N<=4"}, 0, "m: ");
@@ -58,9 +121,10 @@ TEST_F(Run, ABundleTakesAnySizeWithinItsBounds) {
            fmt::format("y float32[{},3]: -0.5", n));
   }
   write("x.npy", Tensor(DType::kF32, {5, 3}));
-  expect({"run", "--bundle", path("net"), "--in", path("x.npy")}, 2, "but the input x is float32[1..4,3]");
+  expect({"run", "--bundle", path("net"), "--in", path("x.npy")}, 2,
+         "the input \"x\" takes float32[N (0..4),3], its file has float32[5,3]: axis 0 is 5");
   write("x.npy", Tensor(DType::kF64, {2, 3}));
-  expect({"run", "--bundle", path("net"), "--in", path("x.npy")}, 2, "is float64[2,3]");
+  expect({"run", "--bundle", path("net"), "--in", path("x.npy")}, 2, "its file has float64[2,3]");
 }
 
 TEST_F(Run, WeightsInAFile) {

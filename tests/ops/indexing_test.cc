@@ -15,7 +15,8 @@ TEST(ConstantOfShape, ValueAndContents) {
   EXPECT_EQ(Trial("ConstantOfShape").ints({1}).set("value", Tensor::of({7, 8})).inferred(),
             "its value must have one element");
   EXPECT_EQ(Trial("ConstantOfShape").input(DType::kI64, {2}).inferred(),
-            "its shape is only known at run time: give it with --const \"x\"=...");
+            "its shape is only known at run time: give it with --const \"x\"=..., or bound it with --dim "
+            "\"x<=MAX\"");
 }
 
 TEST(Range, IntegersAndFloats) {

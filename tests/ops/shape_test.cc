@@ -126,7 +126,8 @@ TEST(Expand, Broadcasts) {
   EXPECT_EQ(Trial("Expand").input({3, 2}).ints({4}).inferred(), "shapes do not broadcast: [3,2] and [4]");
   EXPECT_EQ(Trial("Expand").input({3}).ints({-1}).inferred(), "its shape has the negative extent -1");
   EXPECT_EQ(Trial("Expand").input({3}).input(DType::kI64, {2}).inferred(),
-            "its shape is only known at run time: give it with --const \"b\"=...");
+            "its shape is only known at run time: give it with --const \"b\"=..., or bound it with --dim "
+            "\"b<=MAX\"");
   EXPECT_EQ(Trial("Expand").input({3}).input(DType::kF32, {2}).inferred(),
             "shape of type float32: integers are needed");
   EXPECT_EQ(Trial("Expand").input({2, 1}).ints({2, 1, 3}).evaluated({iota({2, 1})}),
@@ -165,7 +166,8 @@ TEST(Tile, Repeats) {
   EXPECT_EQ(Trial("Tile").input({2}).ints({-1}).inferred(), "axis 0 is repeated -1 times");
   EXPECT_EQ(Trial("Tile").input({2}).ints({1, 1}).inferred(), "2 repeats for [2]");
   EXPECT_EQ(Trial("Tile").input({2}).input(DType::kI64, {1}).inferred(),
-            "its repeats are only known at run time: give them with --const \"b\"=...");
+            "its repeats are only known at run time: give them with --const \"b\"=..., or bound them with "
+            "--dim \"b<=MAX\"");
   Trial u("Tile");
   u.dims({u.symbol("M"), 4}).ints({2});
   EXPECT_EQ(u.inferred(), "int64[4]{M,4,M,4}");
