@@ -204,7 +204,7 @@ DimOption parse_dim(const std::string& text) {
   }
   while (!d.name.empty() && d.name.back() == ' ') d.name.pop_back();
   if (d.name.empty()) throw UsageError(whole + ": no name");
-  if (d.hi < d.lo || d.step < 1)
+  if ((d.hi < d.lo && !(d.at_most && d.hi == 0)) || d.step < 1)
     throw UsageError(fmt::format("{}: {}..{}:{} is no range", whole, d.lo, d.hi, d.step));
   return d;
 }

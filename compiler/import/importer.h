@@ -76,6 +76,9 @@ class Importer {
   void check_output(const onnx::ValueInfoProto& info, const Value& value);
   void tell_stale();
 
+  // empty_extents.cpp
+  void find_empty_dims();
+
   // operands.cpp
   void find_extent_operands();
   const DimOption* value_option(const std::string& name);
@@ -150,6 +153,7 @@ class Importer {
   std::map<std::string, const DimOption*> dim_options_;
   std::set<std::string> dim_options_used_;
   std::vector<std::string> wanted_;          // the outputs' names, as --only leaves them
+  std::set<std::string> empty_dims_;         // names of extents that may be 0
   std::set<std::string> dim_params_;         // of all inputs
   std::map<std::string, Dim> named_dims_;    // dim_param -> its one Dim
   std::vector<std::string> free_dim_names_;  // for messages

@@ -67,6 +67,7 @@ std::unique_ptr<Graph> Importer::run() {
     select_outputs();
     declare_initializers(scope, model_.graph());
     find_extent_operands();
+    find_empty_dims();
     read_declarations();
     add_inputs(scope);
     import_nodes(scope, model_.graph().node(), wanted_);
@@ -113,9 +114,9 @@ void Importer::read_dim_options() {
   graph_->symbols->max_trips = options_.max_trips;
   for (const auto& [name, most] : learned_.limits) graph_->symbols->set_limit(name, most);
   for (const DimOption& o : options_.dims) {
-    if (o.lo < 0 || o.hi < o.lo || o.step < 1)
+    if (o.lo < 0 || (o.hi < o.lo && !(o.at_most && o.hi == 0)) || o.step < 1)
       refuse("--dim {}: {}..{}:{} is no range", sinter::quoted(o.name), o.lo, o.hi, o.step);
-    if (o.hi / o.step * o.step < o.lo)
+    if (o.hi / o.step * o.step < o.lo && !(o.at_most && o.hi == 0))
       refuse("--dim {}: no multiple of {} lies in {}..{}", sinter::quoted(o.name), o.step, o.lo, o.hi);
     if (o.is_bound()) graph_->symbols->set_limit(o.name, o.hi);
     if (!dim_options_.emplace(o.name, &o).second) refuse("--dim {} is given twice", sinter::quoted(o.name));
@@ -129,8 +130,15 @@ Dim Importer::free_dim(const std::string& name, const std::string& origin, const
     if (actual) return Dim(*actual);
     return Dim(graph_->symbols->fresh(name, {1, Interval::kUnbounded}, origin));
   }
-  const int64_t step = option->step;
-  const int64_t lo = option->lo / step + (option->lo % step != 0), hi = option->hi / step;
+  const bool may_be_empty = empty_dims_.count(name) != 0;
+  if (option->hi == 0 && !may_be_empty)
+    refuse(
+        "--dim {}: {} of 0 elements is no input; only what is joined to something else, as a cache is, may "
+        "be "
+        "empty",
+        sinter::quoted(option->name), origin);
+  const int64_t step = option->step, least = option->at_most && may_be_empty ? 0 : option->lo;
+  const int64_t lo = least / step + (least % step != 0), hi = option->hi / step;
   if (lo == hi) return Dim(lo * step);
   if (step == 1) return Dim(graph_->symbols->fresh(name, {lo, hi}, origin));
   return Dim(step) * Dim(graph_->symbols->fresh(fmt::format("{}/{}", name, step), {lo, hi}, origin));
@@ -155,10 +163,15 @@ Dim Importer::input_dim(const ValueInfoProto& info, int axis) {
       shape == options_.input_shapes.end() ? nullptr : &shape->second[static_cast<size_t>(axis)];
   if (d.has_dim_value()) {
     if (d.dim_value() < 0) refuse("{}: negative extent {}", origin, d.dim_value());
-    if (const DimOption* o = option_for("", place))
-      if (o->lo != d.dim_value() || o->hi != d.dim_value())
-        refuse("--dim {}: the model fixes it at {}", sinter::quoted(place), d.dim_value());
-    return Dim(static_cast<int64_t>(d.dim_value()));
+    const DimOption* o = option_for("", place);
+    if (!o || (o->lo == d.dim_value() && o->hi == d.dim_value()))
+      return Dim(static_cast<int64_t>(d.dim_value()));
+    has_open_inputs_ = true;
+    const Dim own = free_dim(place, origin, o, actual);
+    warnings_.push_back(
+        fmt::format("{}: the model fixes it at {}, --dim makes it {}", origin, d.dim_value(),
+                    own.is_static() ? own.text() : fmt::format("{}..{}", own.lo(), own.hi())));
+    return own;
   }
   const std::string param = d.dim_param();
   const std::string name = param.empty() ? place : param;
