@@ -212,6 +212,7 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   for (const std::string& w : model.warnings)
     std::cerr << "sinter: warning: " << o.model << ": " << w << "\n";
   c.graph = std::move(model.graph);
+  c.options.class_names = std::move(model.class_names);
   refuse_free_dims(*c.graph);
   const int64_t most_weights =
       o.small_weights ? constant_bytes(*c.graph) / 10 * 11 + kSpareWeights : INT64_MAX;

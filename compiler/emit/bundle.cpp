@@ -6,6 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "emit/class_names.h"
 #include "emit/code.h"
 #include "ir/error.h"
 #include "plan/views.h"
@@ -193,6 +194,7 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
          o.trace ? fmt::format(", {}_trace trace, void* context", o.name) : "");
   p.line("const char* {}_error(int code);", o.name);
   p.blank();
+  declare_class_names(p, outs, o);
   p.put("#ifdef __cplusplus\n}  // extern \"C\"\n#endif");
   return p.text();
 }
@@ -249,6 +251,8 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
       ordered_json t = tensor(m.value);
       t["name"] = m.model_name;
       t["member"] = m.name;  // in NAME_inputs or NAME_outputs
+      if (const auto names = o.class_names.find(m.model_name); !input && names != o.class_names.end())
+        t["names"] = names->second;
       j[input ? "inputs" : "outputs"].push_back(t);
     }
   const Views views(g, *plan.decisions);

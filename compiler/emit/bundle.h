@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <vector>
 
 #include "emit/bundle_folder.h"
 #include "emit/runtime_files.h"
@@ -20,6 +21,7 @@ struct BundleOptions {
   int threads = 1;               // --threads: net_run takes a pool, which may be null
   bool trace = false;            // --trace: net_run calls back after each layer
   int64_t max_stack = 16384;
+  std::map<std::string, std::vector<std::string>> class_names;  // of outputs: Model::class_names
 
   // Set by make_bundle. The weights' tag stands behind them, at `weights_end`, and in the name of their
   // symbol.

@@ -2,25 +2,12 @@
 //
 // It only tells the runner what the net's tensors are and copies pointers and extents into the structs of
 // NAME.h; everything else is in the header, so that this file stays a page for any model.
+#include "emit/class_names.h"
 #include "emit/code.h"
 #include "ir/error.h"
 
 namespace sinter {
 namespace {
-
-// Names come from the model: whatever isn't plain ASCII becomes an octal escape.
-std::string c_string(const std::string& s) {
-  std::string out = "\"";
-  for (const char c : s) {
-    const auto u = static_cast<unsigned char>(c);
-    if (u == 0) break;  // C strings end there
-    if (u >= 0x20 && u < 0x7f && c != '"' && c != '\\' && c != '?')
-      out += c;
-    else
-      out += fmt::format("\\{:03o}", u);
-  }
-  return out + "\"";
-}
 
 std::string element(const Value& v) {
   const DType t = v.type.dtype;

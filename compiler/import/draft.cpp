@@ -70,7 +70,14 @@ Draft Importer::draft(Scope& scope, const NodeProto& n) {
       case AttributeProto::STRINGS:
         d.attributes.set(name, std::vector<std::string>(a->strings().begin(), a->strings().end()));
         break;
-      case AttributeProto::TENSOR: try { d.attributes.set(name, parse_tensor(a->t(), folder_));
+      case AttributeProto::TENSOR:
+        if (a->t().data_type() == onnx::TensorProto::STRING) {
+          d.attributes.set(
+              name, std::vector<std::string>(a->t().string_data().begin(), a->t().string_data().end()));
+          break;
+        }
+        try {
+          d.attributes.set(name, parse_tensor(a->t(), folder_));
         } catch (const Refusal& r) {
           refuse("attribute {}: {}", sinter::quoted(name), r.what());
         }

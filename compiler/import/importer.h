@@ -50,6 +50,8 @@ class Importer {
            const Learned& learned = {});
   std::unique_ptr<Graph> run();
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // After run(): what the numbers of outputs stand for that the model declares as text.
+  const std::map<std::string, std::vector<std::string>>& class_names() const { return class_names_; }
   // After run(): adds to `learned` what this import has found; whether another import would use it.
   bool learn(Learned& learned) const;
 
@@ -123,6 +125,10 @@ class Importer {
   Value* element_at(Scope& scope, const Draft& draft, const std::vector<Value*>& list);
   Value* piece(Scope& scope, const Draft& draft, const std::string& op, std::vector<Value*> inputs);
 
+  // text_labels.cpp
+  Tensor text_constant(const onnx::TensorProto& t, std::vector<std::string>& names);
+  void replace_text(Draft& draft);
+
   // stacked.cpp
   bool expand_stacked(Scope& scope, const Draft& draft);
   bool expand_growing(const Scope& scope, const Draft& draft);
@@ -185,7 +191,9 @@ class Importer {
   };
   std::map<const Value*, Growing> growing_;  // sequences that a Loop carries, inside its body
   std::set<const Value*> empty_;  // what stands for an empty optional: a Value without type or producer
-  std::set<const Value*> maps_;   // outputs of ZipMap: tensors where the model declares maps
+  std::map<std::string, std::vector<std::string>> class_names_;
+  std::map<const Value*, std::vector<std::string>> texts_;  // indices into names where the model has text
+  std::set<const Value*> maps_;  // outputs of ZipMap: tensors where the model declares maps
   int64_t node_count_ = 0;
   int speculative_ = 0;     // > 0: inside a body, whose types only its node's infer can decide
   bool speculate_ = false;  // infer there too, as far as it goes: only old opsets' upgrades ask for types

@@ -311,7 +311,8 @@ void Importer::check_output(const ValueInfoProto& info, const Value& v) {
     refuse("sequences, maps, optionals and sparse tensors are not supported");
   const auto& declared = info.type().tensor_type();
   const DType dtype = dtype_of_onnx(declared.elem_type());
-  if (declared.elem_type() != 0 && dtype != v.type.dtype)
+  const bool is_text = dtype == DType::kString && texts_.count(&v);
+  if (declared.elem_type() != 0 && dtype != v.type.dtype && !is_text)
     refuse("declared as {}, but it is {}", sinter::name_of(dtype), text(v.type));
   if (!declared.has_shape()) return;
   std::string shape;
@@ -351,6 +352,7 @@ void Importer::add_outputs(Scope& scope) {
       check_output(o, *v);
       bound_output(o, *v);
       graph_->outputs.push_back(v);
+      if (const auto names = texts_.find(v); names != texts_.end()) class_names_[v->name] = names->second;
     } catch (const Refusal& r) {
       problem(fmt::format("output {}: {}", sinter::quoted(o.name()), r.what()));
     }

@@ -14,6 +14,7 @@ namespace sinter {
 using onnx::AttributeProto;
 using onnx::GraphProto;
 using onnx::NodeProto;
+using onnx::TensorProto;
 
 std::string normal_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 std::string label_of(const std::string& name, const std::string& op) {
@@ -152,9 +153,14 @@ Value* Importer::own(Scope& scope, const std::string& name) {
   if (dense == scope.initializers.end() && sparse == scope.sparse_initializers.end()) return nullptr;
   Value* v = nullptr;
   try {
-    v = scope.graph->add_constant(scope.prefix + name, dense != scope.initializers.end()
+    std::vector<std::string> texts;
+    const bool is_text =
+        dense != scope.initializers.end() && dense->second->data_type() == TensorProto::STRING;
+    v = scope.graph->add_constant(scope.prefix + name, is_text ? text_constant(*dense->second, texts)
+                                                       : dense != scope.initializers.end()
                                                            ? parse_tensor(*dense->second, folder_)
                                                            : parse_sparse_tensor(*sparse->second, folder_));
+    if (is_text) texts_[v] = std::move(texts);
   } catch (const Refusal& r) {  // once; its users find a value without a type
     problem(fmt::format("initializer {}: {}", sinter::quoted(name), r.what()));
     v = scope.graph->add_value(scope.prefix + name, {});
@@ -246,7 +252,9 @@ void Importer::import_constant(Scope& scope, const NodeProto& n) {
   if (!a) refuse("a Constant without a value");
   const std::string& kind = n.attribute(0).name();
   Tensor t;
-  if (kind == "value" && a->has_t()) {
+  if (kind == "value" && a->has_t() && a->t().data_type() == TensorProto::STRING && v) {
+    t = text_constant(a->t(), texts_[v]);
+  } else if (kind == "value" && a->has_t()) {
     t = parse_tensor(a->t(), folder_);
   } else if (kind == "sparse_value" && a->has_sparse_tensor()) {
     t = parse_sparse_tensor(a->sparse_tensor(), folder_);
@@ -300,11 +308,13 @@ const Op* Importer::op_for(const Draft& d) const {
 void Importer::emit(Scope& scope, Draft& d) {
   if (++node_count_ > kMaxNodes) refuse("more than {} nodes", kMaxNodes);
   Graph& g = *scope.graph;
+  replace_text(d);
   if (expand_sequence(scope, d)) return;
   if (d.domain == "ai.onnx.ml" && d.op == "ZipMap") {  // names for the columns: the tensor itself serves
     if (d.inputs.size() != 1 || d.outputs.size() != 1 || !d.inputs[0] || !d.outputs[0])
       refuse("it has one input and one output");
     maps_.insert(d.outputs[0]);
+    if (auto keys = d.attributes.texts("classlabels_strings"); !keys.empty()) texts_[d.outputs[0]] = keys;
     d.domain = "";
     d.op = "Identity";
     d.attributes = {};

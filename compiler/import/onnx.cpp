@@ -60,6 +60,7 @@ Model model_of(const onnx::ModelProto& proto, const fs::path& folder, const Impo
     Importer importer(proto, folder, options, learned);
     m.graph = importer.run();
     m.warnings = importer.warnings();
+    m.class_names = importer.class_names();
     if (learned.final || !importer.learn(learned)) return m;
   }
 }

@@ -50,6 +50,9 @@ struct Model {
   std::string sha256;  // of the file's bytes, 64 hex digits; empty where there was no file
   std::string producer;
   int64_t ir_version = 0;
+  // Outputs that are indices where the model has text, or columns where it has maps with text as keys: the
+  // texts, by the output's name.
+  std::map<std::string, std::vector<std::string>> class_names;
   std::vector<std::string> warnings;  // what the model says of itself and isn't so, but harms nothing
 };
 
