@@ -4,23 +4,14 @@
 #include <cstring>
 
 #include "ir/error.h"
+#include "ir/hash.h"
 #include "ops/op.h"
 
 namespace sinter {
 
 size_t WeightStore::add(const void* data, size_t bytes) {
   SINTER_CHECK(!is_file_, "weights are added to a file");
-  const auto* p = static_cast<const unsigned char*>(data);
-  uint64_t hash = 1469598103934665603ull;  // FNV-1a over 8-byte words
-  size_t i = 0;
-  for (; i + 8 <= bytes; i += 8) {
-    uint64_t w = 0;
-    std::memcpy(&w, p + i, 8);
-    hash = (hash ^ w) * 1099511628211ull;
-    hash ^= hash >> 29;
-  }
-  for (; i < bytes; ++i) hash = (hash ^ p[i]) * 1099511628211ull;
-  std::vector<size_t>& same = by_hash_[{hash, bytes}];
+  std::vector<size_t>& same = by_hash_[{hash_bytes(data, bytes), bytes}];
   for (const size_t at : same)
     if (std::memcmp(blobs_[at].bytes.data(), data, bytes) == 0) return at;
   same.push_back(blobs_.size());

@@ -4,6 +4,7 @@
 // random ones are left alone. Dead nodes go as well.
 #include <map>
 
+#include "ir/hash.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -33,25 +34,37 @@ bool equal(const Node& a, const Node& b) {
   return true;
 }
 
-uint64_t hash(const Tensor& t) {  // FNV-1a over the bytes
-  uint64_t h = 14695981039346656037u;
-  for (int64_t i = 0; i < t.bytes(); ++i) h = (h ^ static_cast<uint64_t>(t.data()[i])) * 1099511628211u;
-  return h;
-}
+// Those of one type and shape are candidates; only where there are two is anything hashed.
+using Likeness = std::pair<DType, std::vector<int64_t>>;
 
-bool merge_constants(Graph& g) {
+bool merge_equal(Graph& g, const std::vector<Value*>& alike) {
   bool changed = false;
-  std::map<std::pair<int64_t, uint64_t>, std::vector<Value*>> seen;
-  for (const auto& p : g.values) {
-    Value* v = p.get();
-    if (!v->data || v->data->dtype() == DType::kString || v->users.empty()) continue;
-    std::vector<Value*>& like = seen[{v->data->bytes(), hash(*v->data)}];
+  std::map<const std::byte*, uint64_t> hashes;  // Values may share their bytes
+  std::map<uint64_t, std::vector<Value*>> seen;
+  for (Value* v : alike) {
+    const auto [known, fresh] = hashes.try_emplace(v->data->data(), 0);
+    if (fresh) known->second = hash_bytes(v->data->data(), static_cast<size_t>(v->data->bytes()));
+    std::vector<Value*>& like = seen[known->second];
     bool merged = false;
     for (Value* w : like)
-      if (!merged && w->data->same_bits(*v->data)) merged = bypass(g, v, w);
+      if (!merged && (w->data->data() == v->data->data() || w->data->same_bits(*v->data)))
+        merged = bypass(g, v, w);
     if (!merged) like.push_back(v);
     changed |= merged;
   }
+  return changed;
+}
+
+bool merge_constants(Graph& g) {
+  std::map<Likeness, std::vector<Value*>> alike;
+  for (const auto& p : g.values) {
+    Value* v = p.get();
+    if (!v->data || v->data->dtype() == DType::kString || v->users.empty()) continue;
+    alike[{v->data->dtype(), v->data->shape()}].push_back(v);
+  }
+  bool changed = false;
+  for (const auto& [likeness, values] : alike)
+    if (values.size() > 1) changed |= merge_equal(g, values);
   return changed;
 }
 
