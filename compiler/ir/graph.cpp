@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/error.h"
 #include "ops/op.h"
@@ -18,7 +19,7 @@ const T* get(const std::map<std::string, Attribute>& map, const std::string& nam
   if (!v) refuse("attribute {} is not {}", sinter::quoted(name), kind);
   return v;
 }
-void remove_one(std::vector<Node*>& users, Node* node) {
+void remove_one(std::vector<Node*>& users, const Node* node) {
   auto it = std::find(users.begin(), users.end(), node);
   SINTER_CHECK(it != users.end(), "use lists are out of step");
   users.erase(it);
@@ -119,31 +120,27 @@ void Graph::replace_uses(Value* from, Value* to) {
         remove_one(from->users, user);
         to->users.push_back(user);
       }
-  // Bodies name outer values as their outputs too.
-  std::function<void(Graph&)> outputs_of = [&](Graph& g) {
-    for (Value*& v : g.outputs)
-      if (v == from) v = to;
-    for (const auto& n : g.nodes)
-      for (const auto& b : n->bodies) outputs_of(*b);
-  };
-  outputs_of(*this);
+  std::replace(outputs.begin(), outputs.end(), from, to);  // bodies are closed: theirs are their own
 }
 
 bool Graph::is_output(const Value* v) const {
-  if (std::find(outputs.begin(), outputs.end(), v) != outputs.end()) return true;
-  for (const auto& n : nodes)
-    for (const auto& b : n->bodies)
-      if (b->is_output(v)) return true;
-  return false;
+  return std::find(outputs.begin(), outputs.end(), v) != outputs.end();
 }
 
-void Graph::erase(Node* node) {
-  for (Value* v : node->inputs)
-    if (v) remove_one(v->users, node);
-  for (const auto& body : node->bodies)
+namespace {
+// A node that goes uses nothing any more, nor do those of its bodies.
+void forget_uses(const Node& node) {
+  for (Value* v : node.inputs)
+    if (v) remove_one(v->users, &node);
+  for (const auto& body : node.bodies)
     for (const auto& inner : body->nodes)
       for (Value* v : inner->inputs)
         if (v) remove_one(v->users, inner.get());
+}
+}  // namespace
+
+void Graph::erase(Node* node) {
+  forget_uses(*node);
   for (Value* v : node->outputs)
     if (v) {
       SINTER_CHECK(!has_uses(v), "erasing a node whose output is used");
@@ -157,16 +154,19 @@ void Graph::erase(Node* node) {
 void Graph::erase_unused() {
   for (const auto& n : nodes)
     for (const auto& b : n->bodies) b->erase_unused();
+  std::unordered_set<const Value*> kept(outputs.begin(), outputs.end());
+  const auto used = [&](const Value* v) { return !v->users.empty() || kept.count(v) != 0; };
   for (size_t i = nodes.size(); i-- > 0;) {
     Node* n = nodes[i].get();
-    const bool used =
-        std::any_of(n->outputs.begin(), n->outputs.end(), [&](Value* v) { return v && has_uses(v); });
-    if (!used) erase(n);
+    if (std::any_of(n->outputs.begin(), n->outputs.end(), [&](Value* v) { return v && used(v); })) continue;
+    forget_uses(*n);
+    for (Value* v : n->outputs)
+      if (v) v->producer = nullptr;
+    nodes[i].reset();
   }
-  std::erase_if(values, [&](const auto& v) {
-    return !v->producer && !has_uses(v.get()) &&
-           std::find(inputs.begin(), inputs.end(), v.get()) == inputs.end();
-  });
+  std::erase(nodes, nullptr);
+  kept.insert(inputs.begin(), inputs.end());
+  std::erase_if(values, [&](const auto& v) { return !v->producer && !used(v.get()); });
 }
 
 void Graph::sort() {

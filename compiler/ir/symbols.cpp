@@ -1,5 +1,7 @@
 // Shapes, and the symbols of one model: unknowns with names of their own.
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include "ir/dim.h"
 #include "ir/error.h"
@@ -31,11 +33,12 @@ SymbolPtr Symbols::fresh(std::string name, Interval range, std::string origin, b
   for (char c : name.substr(0, 40))
     clean += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
   if (clean.empty() || (clean[0] >= '0' && clean[0] <= '9') || clean[0] == '_') clean = "d" + clean;
-  auto taken = [&](const std::string& id) {
-    return std::any_of(all_.begin(), all_.end(), [&](const SymbolPtr& s) { return s->id == id; });
-  };
   std::string id = clean;
-  for (int k = 1; taken(id); ++k) id = fmt::format("{}_{}", clean, k);
+  if (std::any_of(all_.begin(), all_.end(), [&](const SymbolPtr& s) { return s->id == id; })) {
+    std::unordered_set<std::string_view> taken;
+    for (const SymbolPtr& other : all_) taken.insert(other->id);
+    for (int k = 1; taken.count(id); ++k) id = fmt::format("{}_{}", clean, k);
+  }
   auto s = std::make_shared<Symbol>();
   s->name = std::move(name);
   s->id = id;

@@ -137,22 +137,24 @@ bool drop_unused_captures(Graph& g, Node& node) {
     const LoopForm f = loop_form(node);
     first = node.inputs.size() - f.captures;
   }
-  bool changed = false;
+  std::set<const Value*> gone;
   for (size_t i = node.inputs.size(); i-- > first;) {
     const size_t k = branches ? i - 1 : i;
     const bool used = std::any_of(node.bodies.begin(), node.bodies.end(), [&](const auto& b) {
       return k < b->inputs.size() && b->has_uses(b->inputs[k]);
     });
     if (used) continue;
-    changed = true;
     g.remove_input(&node, i);
     for (const auto& b : node.bodies) {
       if (k >= b->inputs.size()) continue;
-      const Value* gone = b->inputs[k];
+      gone.insert(b->inputs[k]);
       b->inputs.erase(b->inputs.begin() + static_cast<std::ptrdiff_t>(k));
-      std::erase_if(b->values, [&](const auto& v) { return v.get() == gone; });
     }
   }
+  const bool changed = !gone.empty();
+  if (changed)
+    for (const auto& b : node.bodies)
+      std::erase_if(b->values, [&](const auto& v) { return gone.count(v.get()) != 0; });
   if (!branches && changed) node.attributes.set("captures", static_cast<int64_t>(node.inputs.size() - first));
   return changed;
 }

@@ -4,6 +4,7 @@
 // exporters' shape arithmetic turns into symbolic shapes. Elementwise ops that give no `infer` of their own
 // get theirs from `expr`: the broadcast shape and the expression's type.
 #include <algorithm>
+#include <unordered_set>
 
 #include "ops/op.h"
 
@@ -321,13 +322,12 @@ void infer(Graph& g, Node& n) {
 
 void infer(Graph& g) {
   std::vector<std::string> problems;
-  std::vector<const Value*> unknown;
+  std::unordered_set<const Value*> unknown;
   g.checks.clear();
   for (size_t i = 0; i < g.nodes.size(); ++i) {  // by index: reveal_operands() adds nodes
     Node* n = g.nodes[i].get();
-    const bool blocked = std::any_of(n->inputs.begin(), n->inputs.end(), [&](const Value* v) {
-      return v && std::find(unknown.begin(), unknown.end(), v) != unknown.end();
-    });
+    const bool blocked = std::any_of(n->inputs.begin(), n->inputs.end(),
+                                     [&](const Value* v) { return v && unknown.count(v) != 0; });
     if (!blocked) {
       try {
         reveal_operands(g, *n);
@@ -339,7 +339,7 @@ void infer(Graph& g) {
       }
     }
     for (const Value* v : n->outputs)
-      if (v) unknown.push_back(v);
+      if (v) unknown.insert(v);
   }
   if (!problems.empty()) throw Refusal(std::move(problems));
 }

@@ -128,10 +128,11 @@ std::vector<Node*> closed_region(const Graph& g, const Order& order, const Value
   return {};
 }
 
-void erase_swallowed(Graph& g, Order& order, const std::vector<Node*>& nodes) {
-  for (size_t i = nodes.size(); i-- > 0;) {
-    order.remove(nodes[i]);
-    g.erase(nodes[i]);
+// They read nothing any more; Graph::erase_unused() takes them away at the end of the pass, all at once.
+void let_go(Graph& g, Order& order, const std::vector<Node*>& nodes) {
+  for (Node* n : nodes) {
+    order.remove(n);
+    for (size_t i = n->inputs.size(); i-- > 0;) g.remove_input(n, i);
   }
 }
 
@@ -219,9 +220,8 @@ bool grow_epilogue(Graph& g, Order& order, Node* anchor, const FusionLimits& lim
   anchor->epilogue = expr;
   move_before(g, anchor, last);
   order.set(anchor, order.of(last));
-  erase_swallowed(g, order, swallowed);
+  let_go(g, order, swallowed);
   SINTER_CHECK(inner->users.empty(), "a fused value is still used");
-  std::erase_if(g.values, [&](const auto& p) { return p.get() == inner; });
   infer(g, *anchor);
   anchor->outputs[0]->type = type;  // extents as the rest of the graph spells them
   anchor->outputs[0]->elements = elements;

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "ops/attention.h"
@@ -528,17 +529,19 @@ bool fuse_attention(Graph& g, const PassOptions& options) {
   std::vector<Node*> all;
   for (Node* n : snapshot(g))
     if (is_op(n, "Softmax")) all.push_back(n);
+  std::optional<Order> order;  // as the graph is since the last match
   for (Node* n : all) {
     if (options.exact) {
       n->attributes.set("no_attention", std::string("other roundings are not allowed"));
       continue;
     }
-    const Order order(g);
-    const char* why = Matcher(g, order).fuse(n);
-    if (why)
+    if (!order) order.emplace(g);
+    if (const char* why = Matcher(g, *order).fuse(n)) {
       n->attributes.set("no_attention", std::string(why));
-    else
-      changed = true;
+      continue;
+    }
+    changed = true;
+    order.reset();
     g.erase_unused();
   }
   return changed;

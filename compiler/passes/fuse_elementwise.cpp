@@ -18,6 +18,7 @@ bool fuse_elementwise(Graph& g, const PassOptions& options) {
     }
     changed |= grow_epilogue(g, order, n, {8, 64}, options.exact);
   }
+  g.erase_unused();
   return changed;
 }
 

@@ -67,6 +67,7 @@ bool fuse_epilogue(Graph& g, const PassOptions& options) {
       continue;  // a second result may be needed before the place that the node would move to
     changed |= grow_epilogue(g, order, n, {row->operands, 64, true}, options.exact);
   }
+  g.erase_unused();
   return changed;
 }
 

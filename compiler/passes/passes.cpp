@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <tuple>
+#include <unordered_set>
 
 #include "ir/error.h"
 #include "passes/pass.h"
@@ -173,10 +176,15 @@ bool run_everywhere(const Pass& pass, Graph& g, const PassOptions& options) {
   return changed;
 }
 
-void collect_live_symbols(const Graph& g, std::vector<SymbolPtr>& live) {
+void collect_live_symbols(const Graph& g, std::unordered_set<SymbolPtr>& live) {
+  const auto add = [&](const Dim& d) {
+    std::vector<SymbolPtr> own;
+    d.collect_symbols(own);
+    live.insert(own.begin(), own.end());
+  };
   for (const auto& v : g.values) {
-    for (const Dim& d : v->type.shape) d.collect_symbols(live);
-    for (const Dim& d : v->elements) d.collect_symbols(live);
+    for (const Dim& d : v->type.shape) add(d);
+    for (const Dim& d : v->elements) add(d);
   }
   for (const auto& n : g.nodes)
     for (const auto& b : n->bodies) collect_live_symbols(*b, live);
@@ -184,19 +192,16 @@ void collect_live_symbols(const Graph& g, std::vector<SymbolPtr>& live) {
 
 // Rewritten nodes were inferred again: their checks are there twice, and those about counts of nodes that
 // are gone can't be made any more.
-void tidy_checks(Graph& g, const std::vector<SymbolPtr>& live) {
+void tidy_checks(Graph& g, const std::unordered_set<SymbolPtr>& live) {
   std::vector<Check> kept;
+  std::set<std::tuple<std::string, std::string, bool>> seen;
   for (Check& c : g.checks) {
     std::vector<SymbolPtr> used;
     c.a.collect_symbols(used);
     c.b.collect_symbols(used);
-    const bool stale = std::any_of(used.begin(), used.end(), [&](const SymbolPtr& s) {
-      return s->from_data && std::find(live.begin(), live.end(), s) == live.end();
-    });
-    const bool known = std::any_of(kept.begin(), kept.end(), [&](const Check& k) {
-      return k.a == c.a && k.b == c.b && k.or_one == c.or_one;
-    });
-    if (!stale && !known) kept.push_back(std::move(c));
+    const bool stale = std::any_of(used.begin(), used.end(),
+                                   [&](const SymbolPtr& s) { return s->from_data && live.count(s) == 0; });
+    if (!stale && seen.emplace(c.a.text(), c.b.text(), c.or_one).second) kept.push_back(std::move(c));
   }
   g.checks = std::move(kept);
   for (const auto& n : g.nodes)
@@ -223,7 +228,7 @@ void run_passes(Graph& graph, const PassOptions& options, const PassHooks& hooks
     if (hooks.after) hooks.after(pass, graph);
     if (hooks.stop_after == pass.name) break;
   }
-  std::vector<SymbolPtr> live;
+  std::unordered_set<SymbolPtr> live;
   collect_live_symbols(graph, live);
   tidy_checks(graph, live);
   graph.verify();
