@@ -240,6 +240,7 @@ void Importer::import_node(Scope& scope, const NodeProto& n) {
     upgrade(rewrite);
   else if (!(options_.custom_op && options_.custom_op(d.domain, d.op)))
     lower_contrib(rewrite);
+  shorten_operands(rewrite);
   emit(scope, d);
   for (Draft& after : rewrite.after) emit(scope, after);
 }

@@ -63,6 +63,8 @@ class Rewrite {
 };
 
 void upgrade(Rewrite& rewrite);
+// Sum and its like of very many operands as several nodes (long_operands.cpp).
+void shorten_operands(Rewrite& rewrite);
 // A node of domain com.microsoft as ONNX operators (contrib.cpp); false where there is no row for it.
 bool lower_contrib(Rewrite& rewrite);
 // Some of its rows: contrib_moves.cpp, contrib_lstm.cpp.
