@@ -57,6 +57,8 @@ Draft Importer::draft(Scope& scope, const NodeProto& n) {
     if (!a) continue;
     if (a->type() == AttributeProto::UNDEFINED && model_.ir_version() >= 3)
       refuse("attribute {} is of no type", sinter::quoted(name));
+    spend_inference(kStepsOfElement *
+                    static_cast<double>(a->floats_size() + a->ints_size() + a->strings_size()));
     switch (type_of(*a)) {
       case AttributeProto::FLOAT: d.attributes.set(name, a->f()); break;
       case AttributeProto::INT: d.attributes.set(name, static_cast<int64_t>(a->i())); break;
@@ -77,7 +79,7 @@ Draft Importer::draft(Scope& scope, const NodeProto& n) {
           break;
         }
         try {
-          d.attributes.set(name, parse_tensor(a->t(), folder_));
+          d.attributes.set(name, weights_.dense(a->t()));
         } catch (const Refusal& r) {
           refuse("attribute {}: {}", sinter::quoted(name), r.what());
         }

@@ -7,13 +7,13 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
-#include <filesystem>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "import/onnx.h"
 #include "import/upgrade.h"
+#include "import/weights.h"
 #include "ops/op.h"
 
 namespace sinter {
@@ -46,7 +46,7 @@ struct Learned {
 
 class Importer {
  public:
-  Importer(const onnx::ModelProto& model, std::filesystem::path folder, const ImportOptions& options,
+  Importer(const onnx::ModelProto& model, Weights& weights, const ImportOptions& options,
            const Learned& learned = {});
   std::unique_ptr<Graph> run();
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -59,7 +59,8 @@ class Importer {
   static constexpr int kMaxDepth = 32;
   static constexpr int64_t kMaxNodes = 1'000'000;
   static constexpr size_t kMaxProblems = 100;
-  static constexpr int64_t kFoldLimit = 4096;  // elements
+  static constexpr int64_t kFoldLimit = 4096;                            // elements
+  static constexpr double kStepsOfElement = 64, kStepsOfCharacter = 32;  // of inference: lists and names
 
   // model.cpp
   void read_opsets();
@@ -147,7 +148,7 @@ class Importer {
   void problems(const Refusal& refusal, const std::string& label);
 
   const onnx::ModelProto& model_;
-  std::filesystem::path folder_;
+  Weights& weights_;
   const ImportOptions& options_;
   std::unique_ptr<Graph> graph_;
   std::vector<std::string> problems_;
@@ -195,6 +196,7 @@ class Importer {
   std::map<const Value*, std::vector<std::string>> texts_;  // indices into names where the model has text
   std::set<const Value*> maps_;  // outputs of ZipMap: tensors where the model declares maps
   int64_t node_count_ = 0;
+  double folded_bytes_ = 0;
   int speculative_ = 0;     // > 0: inside a body, whose types only its node's infer can decide
   bool speculate_ = false;  // infer there too, as far as it goes: only old opsets' upgrades ask for types
 };

@@ -11,10 +11,10 @@ namespace sinter {
 using onnx::GraphProto;
 using onnx::ValueInfoProto;
 
-Importer::Importer(const onnx::ModelProto& model, std::filesystem::path folder, const ImportOptions& options,
+Importer::Importer(const onnx::ModelProto& model, Weights& weights, const ImportOptions& options,
                    const Learned& learned)
     : model_(model),
-      folder_(std::move(folder)),
+      weights_(weights),
       options_(options),
       graph_(std::make_unique<Graph>()),
       learned_(learned) {}
@@ -56,6 +56,7 @@ std::unique_ptr<Graph> Importer::run() {
   int64_t left = kMaxNodes;
   check_size(model_.graph().node(), 0, left);
   for (const auto& f : model_.functions()) check_size(f.node(), 0, left);
+  if (Budget* budget = Budget::in_use()) budget->add_nodes(static_cast<double>(kMaxNodes - left));
   read_opsets();
   read_functions();
   read_dim_options();

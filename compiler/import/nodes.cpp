@@ -158,8 +158,8 @@ Value* Importer::own(Scope& scope, const std::string& name) {
         dense != scope.initializers.end() && dense->second->data_type() == TensorProto::STRING;
     v = scope.graph->add_constant(scope.prefix + name, is_text ? text_constant(*dense->second, texts)
                                                        : dense != scope.initializers.end()
-                                                           ? parse_tensor(*dense->second, folder_)
-                                                           : parse_sparse_tensor(*sparse->second, folder_));
+                                                           ? weights_.dense(*dense->second)
+                                                           : weights_.sparse(*sparse->second));
     if (is_text) texts_[v] = std::move(texts);
   } catch (const Refusal& r) {  // once; its users find a value without a type
     problem(fmt::format("initializer {}: {}", sinter::quoted(name), r.what()));
@@ -203,8 +203,12 @@ void Importer::import_nodes(Scope& scope, const Repeated<NodeProto>& nodes,
   declare_outputs(scope, nodes, order, wanted);
   for (int i : order) {
     if (++node_count_ > kMaxNodes) refuse("more than {} nodes", kMaxNodes);
+    spend_inference(kStepsOfCharacter *
+                    static_cast<double>(scope.prefix.size() + nodes[i].name().size() + 16));
     try {
       import_node(scope, nodes[i]);
+    } catch (const OverBudget&) {  // so would all that follow
+      throw;
     } catch (const Refusal& r) {
       problems(r, label_of(scope.prefix + node_name(nodes[i]), word(nodes[i].op_type())));
     }
@@ -256,9 +260,9 @@ void Importer::import_constant(Scope& scope, const NodeProto& n) {
   if (kind == "value" && a->has_t() && a->t().data_type() == TensorProto::STRING && v) {
     t = text_constant(a->t(), texts_[v]);
   } else if (kind == "value" && a->has_t()) {
-    t = parse_tensor(a->t(), folder_);
+    t = weights_.dense(a->t());
   } else if (kind == "sparse_value" && a->has_sparse_tensor()) {
-    t = parse_sparse_tensor(a->sparse_tensor(), folder_);
+    t = weights_.sparse(a->sparse_tensor());
   } else if (kind == "value_float") {
     t = Tensor::scalar(a->f());
   } else if (kind == "value_int") {
@@ -416,6 +420,8 @@ bool Importer::try_infer(Graph& g, Node& node) {
   try {
     infer(g, node);
     return true;
+  } catch (const OverBudget&) {
+    throw;
   } catch (const Refusal&) {  // the node around the body will infer again, and then it counts
     for (Value* v : node.outputs)
       if (v) v->type = {};
@@ -474,18 +480,25 @@ void Importer::fold(Graph& g, Node& node) {
   if (node.op->impure || !node.bodies.empty() || (!node.op->eval && !node.op->expr && !node.op->lower))
     return;
   bool constant = true, small = true;
+  double bytes = 0;
   for (const Value* v : node.inputs) constant = constant && (!v || v->data);
   for (const Value* v : node.outputs) {
     if (!v) continue;
     const Dim size = product(v->type.shape);
     small = small && size.hi() <= kFoldLimit;
+    if (small) bytes += static_cast<double>(size.hi()) * static_cast<double>(size_of(v->type.dtype));
   }
   if (!small) return;  // a count of rows (Unique, NonZero) is known with them
+  if (folded_bytes_ + bytes > Budget::kImportedBytes) return;
   std::vector<Tensor> contents;
   if (constant) {
     std::vector<Tensor> inputs;
     for (const Value* v : node.inputs) inputs.push_back(v ? *v->data : Tensor());
-    contents = evaluate(node, std::move(inputs));
+    try {
+      contents = evaluate(node, std::move(inputs));
+    } catch (const OverBudget&) {
+      return;
+    }
   } else {
     if (speculative_) return;  // what a body knows of its inputs is a guess
     for (const Value* v : node.outputs) {
@@ -494,6 +507,7 @@ void Importer::fold(Graph& g, Node& node) {
       contents.push_back(std::move(*t));
     }
   }
+  folded_bytes_ += bytes;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     Value* v = node.outputs[i];
     if (!v) continue;

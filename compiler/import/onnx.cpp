@@ -2,6 +2,7 @@
 #include "import/onnx.h"
 
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
 
@@ -49,15 +50,20 @@ auto guarded(F f) {
   }
 }
 
-Model model_of(const onnx::ModelProto& proto, const fs::path& folder, const ImportOptions& options) {
+// `emptied`: the message may lose its tensors' contents.
+Model model_of(const onnx::ModelProto& proto, const fs::path& folder, const ImportOptions& options,
+               bool emptied) {
   if (!proto.has_graph()) refuse("not an ONNX model: it has no graph");
   Model m;
+  Budget budget;
+  const Budget::Use use(budget);
+  Weights weights(folder, emptied, budget);
   m.producer = proto.producer_name();
   m.ir_version = proto.ir_version();
   // Operands that are run-time inputs may be told by declared shapes: what one import learns, the next uses.
   Learned learned;
   for (;;) {
-    Importer importer(proto, folder, options, learned);
+    Importer importer(proto, weights, options, learned);
     m.graph = importer.run();
     m.warnings = importer.warnings();
     m.class_names = importer.class_names();
@@ -79,23 +85,24 @@ std::vector<std::string> unknown_field(const google::protobuf::Message& message,
 }
 
 Model import_model(const onnx::ModelProto& proto, const fs::path& folder, const ImportOptions& options) {
-  return guarded([&] { return model_of(proto, folder, options); });
+  return guarded([&] { return model_of(proto, folder, options, false); });
 }
 
 Model import_model(const fs::path& file, const ImportOptions& options) {
   return guarded([&] {
     onnx::ModelProto proto;
     std::string hash;
+    hash = sha256_hex(read_file(file));
     {
-      const std::string bytes = read_file(file);
-      google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
-                                                    static_cast<int>(bytes.size()));
+      std::ifstream bytes(file,
+                          std::ios::binary);  // a second time, in pieces: the file isn't beside the message
+      google::protobuf::io::IstreamInputStream pieces(&bytes);
+      google::protobuf::io::CodedInputStream stream(&pieces);
       stream.SetRecursionLimit(200);  // three messages a nested body
       if (!proto.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
         refuse("not an ONNX model: its protobuf is broken");
-      hash = sha256_hex(bytes);
     }
-    Model m = model_of(proto, fs::absolute(file).parent_path(), options);
+    Model m = model_of(proto, fs::absolute(file).parent_path(), options, true);
     m.sha256 = std::move(hash);
     return m;
   });

@@ -305,6 +305,8 @@ bool Importer::expand_sequence(Scope& scope, const Draft& d) {
   } else {
     refuse("a sequence as input of {} is not supported", d.op);
   }
+  if (const auto made = sequences_.find(out); made != sequences_.end())  // a list of its own each
+    spend_inference(2 * kStepsOfElement * static_cast<double>(made->second.size()));
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "sinter/dims.h"
 
@@ -138,6 +139,7 @@ Dim make(Terms terms) {
   if (terms.empty()) return Dim(0);
   if (terms.size() == 1 && terms.begin()->first.empty()) return Dim(terms.begin()->second.coefficient);
   if (terms.size() > 256) refuse("a dimension's expression grows beyond 256 terms");
+  spend_inference(100 * static_cast<double>(terms.size() + 1));
   auto p = std::make_shared<Dim::Poly>();
   p->range = {0, 0};
   for (const auto& [key, t] : terms) {
@@ -205,8 +207,10 @@ Dim operator+(const Dim& a, const Dim& b) {
 Dim operator*(const Dim& a, const Dim& b) {
   if (a.is_static() && b.is_static()) return Dim(mul(a.constant_, b.constant_));
   Terms t;
-  for (const auto& [ka, ta] : terms_of(a))
-    for (const auto& [kb, tb] : terms_of(b)) {
+  const Terms first = terms_of(a), second = terms_of(b);
+  for (const auto& [ka, ta] : first)
+    for (const auto& [kb, tb] : second) {
+      spend_inference(100 * static_cast<double>(1 + ta.monomial.atoms.size() + tb.monomial.atoms.size()));
       Term p{mul(ta.coefficient, tb.coefficient), ta.monomial};
       p.monomial.atoms.insert(p.monomial.atoms.end(), tb.monomial.atoms.begin(), tb.monomial.atoms.end());
       std::sort(p.monomial.atoms.begin(), p.monomial.atoms.end(),

@@ -9,6 +9,7 @@
 // any box is left), both are meant, and such an If is refused.
 #include <algorithm>
 
+#include "ir/budget.h"
 #include "ops/bodies.h"
 #include "ops/control_loop.h"
 
@@ -116,6 +117,8 @@ void infer_if(Inference& x) {
     try {
       infer_branch(x, body);
       live.push_back(&body);
+    } catch (const OverBudget&) {
+      throw;
     } catch (const Refusal& r) {
       if (known >= 0 || is_limit(r)) throw;
       body.unreachable = r.problems.empty() ? "it contradicts itself" : r.problems[0];

@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "ops/bodies.h"
 
@@ -31,9 +32,12 @@ class Counter {
 
   std::optional<int64_t> trips() {
     if (!body_.unreachable.empty() || !need(body_.outputs[0])) return std::nullopt;
+    Budget ahead;  // what runs ahead is part of inference
     try {
       const int64_t nodes = std::max<int64_t>(1, static_cast<int64_t>(nodes_.size()));
       for (int64_t i = 0; i < std::min(kMostTrips, kMostEvaluations / nodes); ++i) {
+        spend_inference(Budget::kStepsOfEvaluation * static_cast<double>(nodes));
+        const Budget::Use apart(ahead);
         if (!iterate(i)) return std::nullopt;
         const Tensor& go = values_.at(body_.outputs[0]);
         if (go.size() != 1) return std::nullopt;

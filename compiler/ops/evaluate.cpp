@@ -4,7 +4,9 @@
 // difference is a bug of ours.
 #include <map>
 
+#include "ir/budget.h"
 #include "ops/op.h"
+#include "ops/work.h"
 
 namespace sinter {
 
@@ -40,6 +42,19 @@ void check_result(const Node& n, const Fact& inferred, const Tensor& t, size_t i
     bug(__FILE__, __LINE__,
         fmt::format("{}: eval made {}, infer said {}", where, text(Shape(t.shape().begin(), t.shape().end())),
                     text(inferred.type)));
+}
+
+// Takes what the node will cost from the budget in use.
+void spend(const Node& n, const std::vector<Tensor>& in, const std::vector<Fact>& out) {
+  if (!Budget::in_use()) return;
+  std::vector<std::vector<int64_t>> shapes;
+  for (const Fact& f : out)
+    if (f.present && is_static(f.type.shape)) shapes.push_back(static_dims(f.type.shape));
+  try {
+    spend_folding(steps_of(n, in, shapes));
+  } catch (const OverBudget& r) {
+    throw OverBudget(fmt::format("{}: {}", label(n), r.problems[0]));
+  }
 }
 
 // Nodes with bodies are inferred with the graph alone: inference types the bodies, which all runs share.
@@ -93,6 +108,7 @@ std::vector<Tensor> evaluate(const Node& node, std::vector<Tensor> inputs, int64
     for (const Fact& f : x.out)
       if (f.present && product(f.type.shape).hi() > most_elements)
         refuse_node(n, fmt::format("an output has more than {} elements", most_elements));
+    spend(n, anchor_inputs, x.out);
     Evaluation e{n, std::move(anchor_inputs), std::vector<Tensor>(n.outputs.size())};
     for (size_t i = 0; i < e.out.size(); ++i)
       if (x.out[i].present && is_static(x.out[i].type.shape))

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ir/budget.h"
 #include "ops/op.h"
 
 namespace sinter {
@@ -305,6 +306,7 @@ Fact fact_of(const Value* v) {
 }
 
 void infer(Graph& g, Node& n) {
+  spend_inference(Budget::kStepsOfNode);
   Inference x{n, {}, {}, *g.symbols, g.checks};
   for (const Value* v : n.inputs) x.in.push_back(fact_of(v));
   for (const Value* v : n.outputs) {
@@ -334,6 +336,8 @@ void infer(Graph& g) {
         while (g.nodes[i].get() != n) ++i;
         infer(g, *n);
         continue;
+      } catch (const OverBudget&) {
+        throw;
       } catch (const Refusal& r) {
         problems.insert(problems.end(), r.problems.begin(), r.problems.end());
       }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "ops/op.h"
 
@@ -98,10 +99,14 @@ class Revealer {
     if (known(*v)) return true;
     if (!is_small(v->type)) return false;
     if (const auto found = possible_.find(v); found != possible_.end()) return found->second;
-    return possible_[v] = by_arithmetic(v) || bounded(v);
+    if (depth_ == kDeepest) return false;
+    ++depth_;
+    const bool yes = by_arithmetic(v) || bounded(v);
+    --depth_;
+    return possible_[v] = yes;
   }
   void make(Value* v) {
-    if (known(*v) || !possible(v)) return;
+    if (known(*v) || !possible(v) || !made_.insert(v).second) return;
     if (!by_arithmetic(v)) return add_reveal(v);
     for (Value* in : v->producer->inputs)
       if (in) make(in);
@@ -111,6 +116,7 @@ class Revealer {
   }
 
  private:
+  static constexpr int kDeepest = 1024;  // nodes of arithmetic between an operand and what decides it
   static bool known(const Value& v) { return v.data || !v.elements.empty(); }
   // From the value's range and what the user says; nothing where one end is open then. The user's bound has
   // 0 at the other end, as extents do.
@@ -160,6 +166,8 @@ class Revealer {
   static bool typed(const Node& n) { return n.outputs[0] && n.outputs[0]->type.dtype != DType::kUndefined; }
   Graph& g_;
   std::map<const Value*, bool> possible_;
+  std::set<const Value*> made_;
+  int depth_ = 0;
 };
 
 }  // namespace

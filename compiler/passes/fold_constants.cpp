@@ -5,9 +5,14 @@
 // small integer tensors whose symbolic contents turn out to be numbers; Reshape targets, which shape
 // arithmetic computes at run time, become constants of 0, -1 and numbers; constants that repeat one number
 // become scalars where an elementwise op broadcasts them anyway.
+//
+// What may be computed at all is the Budget's to say. An operand that nobody reads any more gives its memory
+// back at once, so that a chain of foldings holds two tensors at a time.
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
+#include "ir/budget.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -17,6 +22,37 @@ namespace {
 // A result may be larger than what it is made from (ConstantOfShape, Expand, Tile), but not without limit.
 constexpr int64_t kMaxGrowth = int64_t{64} << 20;
 
+// The constants of a whole model by their bytes, which several Values may share.
+class Held {
+ public:
+  explicit Held(const Graph& g) {
+    const Graph* root = &g;
+    while (root->parent) root = root->parent;
+    add_all(*root);
+  }
+  void add(const Tensor& t) {
+    if (t && users_[t.data()]++ == 0) bytes_ += static_cast<double>(t.bytes());
+  }
+  void remove(const Tensor& t) {
+    const auto it = users_.find(t.data());
+    if (it == users_.end() || --it->second > 0) return;
+    users_.erase(it);
+    bytes_ -= static_cast<double>(t.bytes());
+  }
+  double bytes() const { return bytes_; }
+
+ private:
+  void add_all(const Graph& g) {
+    for (const auto& v : g.values)
+      if (v->data) add(*v->data);
+    for (const auto& n : g.nodes)
+      for (const auto& b : n->bodies) add_all(*b);
+  }
+
+  std::unordered_map<const std::byte*, int> users_;
+  double bytes_ = 0;
+};
+
 void make_constant(Value* v, Tensor data) {
   Node* maker = v->producer;
   std::replace(maker->outputs.begin(), maker->outputs.end(), v, static_cast<Value*>(nullptr));
@@ -25,7 +61,7 @@ void make_constant(Value* v, Tensor data) {
   v->data = std::move(data);
 }
 
-bool fits(const Node& n) {
+bool fits(const Node& n, const Held& held) {
   int64_t in = 0;
   for (const Value* v : n.inputs)
     if (v) in += v->data->bytes();
@@ -36,15 +72,28 @@ bool fits(const Node& n) {
       for (const Dim& d : v->type.shape) bytes *= static_cast<double>(d.hi());
       out += bytes;
     }
+  if (const Budget* budget = Budget::in_use(); budget && !budget->may_hold(held.bytes() + out)) return false;
   return out <= static_cast<double>(std::max(2 * in, kMaxGrowth));
 }
 
+// The operands of a node that is a constant now.
+void let_go(Graph& g, Node& n, Held& held) {
+  for (size_t i = 0; i < n.inputs.size(); ++i) {
+    Value* v = n.inputs[i];
+    if (!v) continue;
+    g.set_input(&n, i, nullptr);
+    if (!v->users.empty() || !v->data || g.is_output(v)) continue;
+    held.remove(*v->data);
+    v->data.reset();
+  }
+}
+
 // Computes a node of constants. A node that refuses its inputs stays and refuses when the model runs.
-bool compute(Node& n) {
+bool compute(Graph& g, Node& n, Held& held) {
   if (n.op->impure || !n.bodies.empty()) return false;
   for (const Value* v : n.inputs)
     if (v && !v->data) return false;
-  if (!fits(n)) return false;
+  if (!fits(n, held)) return false;
   std::vector<Tensor> in, out;
   for (const Value* v : n.inputs) in.push_back(v ? *v->data : Tensor());
   try {
@@ -53,7 +102,11 @@ bool compute(Node& n) {
     return false;
   }
   for (size_t i = 0; i < out.size(); ++i)
-    if (n.has_output(i)) make_constant(n.outputs[i], std::move(out[i]));
+    if (n.has_output(i)) {
+      held.add(out[i]);
+      make_constant(n.outputs[i], std::move(out[i]));
+    }
+  let_go(g, n, held);
   return true;
 }
 
@@ -121,6 +174,7 @@ void keep_known_extents(Value& v, const TensorType& before) {
 
 bool fold_constants(Graph& g, const PassOptions&) {
   bool changed = false;
+  Held held(g);
   std::set<const Value*> better;  // known more exactly than when its users were inferred
   for (Node* n : snapshot(g)) {
     const bool stale =
@@ -135,7 +189,7 @@ bool fold_constants(Graph& g, const PassOptions&) {
         if (!(v->type == old.type) || !(v->elements == old.elements)) better.insert(v);
     }
     const std::vector<Value*> outputs = n->outputs;
-    if (compute(*n) || use_elements(*n)) {
+    if (compute(g, *n, held) || use_elements(*n)) {
       changed = true;
       for (const Value* v : outputs)
         if (v && v->data) better.insert(v);

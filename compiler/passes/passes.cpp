@@ -7,6 +7,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "passes/pass.h"
 
@@ -190,6 +191,14 @@ void collect_live_symbols(const Graph& g, std::unordered_set<SymbolPtr>& live) {
     for (const auto& b : n->bodies) collect_live_symbols(*b, live);
 }
 
+void add_graph(Budget& budget, const Graph& g) {
+  budget.add_nodes(static_cast<double>(g.nodes.size()));
+  for (const auto& v : g.values)
+    if (v->data) budget.add_tensor(static_cast<double>(v->data->bytes()));
+  for (const auto& n : g.nodes)
+    for (const auto& b : n->bodies) add_graph(budget, *b);
+}
+
 // Rewritten nodes were inferred again: their checks are there twice, and those about counts of nodes that
 // are gone can't be made any more.
 void tidy_checks(Graph& g, const std::unordered_set<SymbolPtr>& live) {
@@ -212,6 +221,9 @@ void tidy_checks(Graph& g, const std::unordered_set<SymbolPtr>& live) {
 
 void run_passes(Graph& graph, const PassOptions& options, const PassHooks& hooks) {
   check_names(hooks);
+  Budget budget;
+  add_graph(budget, graph);
+  const Budget::Use use(budget);
   constexpr size_t kSmall = 200;  // nodes; the text of larger graphs costs more than it helps
   for (const Pass& pass : all_passes()) {
     if (hooks.skip.count(pass.name)) continue;

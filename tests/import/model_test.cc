@@ -424,7 +424,9 @@ TEST(Functions, ExpansionBombIsRefused) {
                         " (v) => (w) { a = " + next + "(v) b = " + next + "(a) w = " + next + "(b) }");
   }
   const auto p = with_function("g (float[2] x) => (float[2] y) { y = f.f0(x) }", functions);
-  EXPECT_NE(refusal_of([&] { import_model(p, {}); }).find("more than 1000000 nodes"), std::string::npos);
+  // Either the nodes are too many or what they take to infer.
+  const std::string r = refusal_of([&] { import_model(p, {}); });
+  EXPECT_NE(r.find(" more than "), std::string::npos) << r;
 }
 
 // Tensors
