@@ -29,9 +29,11 @@ TEST(ComputeInHalves, ARegionIsCastAtItsEndsOnly) {
   EXPECT_EQ(count(g, "Cast"), 2);
   EXPECT_EQ(g.inputs[0]->type.dtype, DType::kF32);
   EXPECT_EQ(g.outputs[0]->type.dtype, DType::kF32);
-  for (const auto& n : g.nodes)
-    if (n->op->name == std::string_view("MatMul") || n->op->name == std::string_view("Relu"))
-      EXPECT_EQ(n->freedom.halves, Halves::kComputed);
+  for (const auto& n : g.nodes) {
+    const bool computes =
+        n->op->name == std::string_view("MatMul") || n->op->name == std::string_view("Relu");
+    EXPECT_EQ(n->freedom.halves == Halves::kComputed, computes) << label(*n);
+  }
 }
 
 // Exponents, constants that no half holds, and integers stay in floats.
