@@ -168,7 +168,7 @@ Dim Importer::input_dim(const ValueInfoProto& info, int axis) {
     if (!o || (o->lo == d.dim_value() && o->hi == d.dim_value()))
       return Dim(static_cast<int64_t>(d.dim_value()));
     has_open_inputs_ = true;
-    const Dim own = free_dim(place, origin, o, actual);
+    Dim own = free_dim(place, origin, o, actual);
     warnings_.push_back(
         fmt::format("{}: the model fixes it at {}, --dim makes it {}", origin, d.dim_value(),
                     own.is_static() ? own.text() : fmt::format("{}..{}", own.lo(), own.hi())));
