@@ -301,4 +301,28 @@ int64_t most_winograd_outputs(const Node& n, int64_t positions) {
   return most;
 }
 
+namespace {
+
+// A Transpose from [N][C][spatial ...] to [N][spatial ...][C].
+bool puts_channels_last(const Node& n) {
+  if (std::string_view(n.op->name) != "Transpose" || n.op->domain[0] != 0 || n.epilogue) return false;
+  const auto perm = n.attributes.integers("perm");
+  if (perm.size() < 3 || perm[0] != 0 || perm.back() != 1) return false;
+  for (size_t a = 1; a + 1 < perm.size(); ++a)
+    if (perm[a] != static_cast<int64_t>(a) + 1) return false;
+  return true;
+}
+
+}  // namespace
+
+bool may_read_planes(const Node& n) {
+  if (std::string_view(n.op->name) != "Conv" || n.op->domain[0] != 0) return false;
+  const Value& x = *n.inputs[0];
+  if (!x.producer || !puts_channels_last(*x.producer)) return false;
+  const Dim& channels = x.type.shape.back();
+  if (!channels.is_static() || channels.value() > 4 || n.attributes.integer("group", 1) != 1) return false;
+  const Window w = window_of(n);
+  return w.kernel.back() > 1 && w.dilations.back() == 1;
+}
+
 }  // namespace sinter

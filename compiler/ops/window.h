@@ -74,6 +74,10 @@ bool may_use_winograd(const Node&);
 // its rows and a stride of 1 or 2 there, otherwise as above: what Winograd's filtering computes along the
 // rows.
 bool may_use_winograd_along_rows(const Node&);
+// Whether the node is a convolution of a picture of up to 4 channels that a Transpose makes of planes, whose
+// taps along a row lie side by side: one that may read the planes themselves. Whether somebody else wants the
+// Transpose's result, and whether a kernel reads planes, is the caller's to ask.
+bool may_read_planes(const Node&);
 // Outputs along an axis of its transform with `positions` (4, 6 or 8) positions, of the even inputs' where
 // the stride is 2; 1 for a single tap; 0 where both transforms together had 16 (a square's inputs would take
 // more than 16 KB of stack).

@@ -133,13 +133,11 @@ class Rewriter {
       if (n.epilogue && v && !is_half(v) && v->type.dtype != DType::kF32) return Halves::kNone;
       if (is_constant_of_floats(v) && !all_fit(*v->data)) return Halves::kNone;
     }
-    if (is_attention(n))
-      return reads_halves(n) && may_attend_in_halves(n) ? Halves::kComputed : Halves::kNone;
-    if (is_embedding(n)) return Halves::kStored;
-    for (size_t i = 1; !is_elementwise(n) && i < n.anchor_inputs && i < n.inputs.size(); ++i)
+    const bool takes_tensors = is_elementwise(n) || is_attention(n) || is_embedding(n);
+    for (size_t i = 1; !takes_tensors && i < n.anchor_inputs && i < n.inputs.size(); ++i)
       if (n.inputs[i] && !n.inputs[i]->data && is_float(n.inputs[i]->type.dtype)) return Halves::kNone;
-    const Halves anchor = of_anchor(n);
-    return anchor != Halves::kNone && (is_product(n) || reads_halves(n)) ? anchor : Halves::kNone;
+    const bool begins = is_product(n) || is_embedding(n);
+    return begins || reads_halves(n) ? of_anchor(n) : Halves::kNone;
   }
 
   static bool is_embedding(const Node& n) { return n.op == find_op("sinter", "embedding") && !n.epilogue; }
@@ -210,13 +208,8 @@ class Rewriter {
   // The first convolution of a picture that comes as planes reads them as floats (plan/in_place.cpp).
   bool reads_planes(const Node& n) const {
     const Value* x = n.inputs[0];
-    const Node* t = x->producer;
-    if (!is_op(&n, "Conv") && !(n.op == find_op("", "Conv"))) return false;
-    if (!t || !is_op(t, "Transpose") || x->users.size() != 1 || g_.is_output(x) || is_half(x)) return false;
-    if (x->type.dtype != DType::kF32 || !x->type.shape.back().is_static()) return false;
-    const Window w = window_of(n);
-    return x->type.shape.back().value() <= 4 && n.attributes.integer("group", 1) == 1 &&
-           w.kernel.back() > 1 && w.dilations.back() == 1;
+    return may_read_planes(n) && x->users.size() == 1 && !g_.is_output(x) && !is_half(x) &&
+           x->type.dtype == DType::kF32;
   }
 
   void become(Node* n, Halves h) {

@@ -50,28 +50,12 @@ bool joins_channels(const Node& n, const Decisions& decisions) {
   return out.back().is_static() && !is_stacked_concat(n, decisions);
 }
 
-// A Transpose from [N][C][spatial ...] to [N][spatial ...][C].
-bool puts_channels_last(const Node& n) {
-  if (!is_op(n, "Transpose") || n.epilogue) return false;
-  const auto perm = n.attributes.integers("perm");
-  if (perm.size() < 3 || perm[0] != 0 || perm.back() != 1) return false;
-  for (size_t a = 1; a + 1 < perm.size(); ++a)
-    if (perm[a] != static_cast<int64_t>(a) + 1) return false;
-  return true;
-}
-
 // Words that broadcast one element at a time find it wherever it is; those of NEON, which multiply by four
 // neighbours, have a kernel that gathers them (kernels/conv_planes.cpp).
 bool can_read_planes(const Node& n, const Context& context) {
-  if (!is_op(n, "Conv")) return false;
-  const Value* x = n.inputs[0];
-  if (!x->producer || x->users.size() != 1 || !puts_channels_last(*x->producer)) return false;
-  const Dim& channels = x->type.shape.back();
-  if (!channels.is_static() || channels.value() > 4 || n.attributes.integer("group", 1) != 1) return false;
+  if (!may_read_planes(n) || n.inputs[0]->users.size() != 1) return false;
   const Kernel* k = find_kernel(n, context);
-  if (!k || !k->can.reads_nchw) return false;
-  const Window w = window_of(n);
-  return w.kernel.back() > 1 && w.dilations.back() == 1;
+  return k && k->can.reads_nchw;
 }
 
 }  // namespace

@@ -58,6 +58,25 @@ TEST(ComputeInHalves, WhatLeavesTheRangeStaysInFloats) {
   EXPECT_FALSE(halves(Expr::cast(Expr::cast(x, DType::kI32), DType::kF32)));
 }
 
+// The first convolution reads floats only where the planner lets it read the planes themselves.
+TEST(ComputeInHalves, PlanesStayFloatsWhereTheyAreRead) {
+  const auto reads = [](const Ints& perm) {
+    Sheet s;
+    const Arg x = made(s.add("Transpose", {floats({1, 3, 9, 10})}, {{"perm", perm}})->outputs[0]);
+    const Node* n = s.add("Conv", {x, constant(random_constant(DType::kF32, {8, 3, 3, 3}))},
+                          {{"channels_last", int64_t{1}}});
+    Graph& g = s.graph();
+    g.outputs = {g.outputs.back()};
+    PassOptions options;
+    options.halves = true;
+    compute_in_halves(g, options);
+    EXPECT_EQ(n->freedom.halves, Halves::kComputed);
+    return n->inputs[0]->type.dtype;
+  };
+  EXPECT_EQ(reads({0, 2, 3, 1}), DType::kF32);
+  EXPECT_EQ(reads({0, 3, 2, 1}), DType::kF16) << "rows and columns change places, too: no kernel reads that";
+}
+
 TEST(ComputeInHalves, NothingWithoutTheOption) {
   Sheet s;
   s.add("MatMul", {floats({8, 16}), constant(random_constant(DType::kF32, {16, 24}))});
