@@ -131,20 +131,24 @@ InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, const std::vect
   return out;
 }
 
-std::string random_input(const Value& v, const std::filesystem::path& folder, size_t i) {
-  std::vector<int64_t> shape;
-  for (const Dim& d : v.type.shape) shape.push_back(d.hi());
-  Tensor t(v.type.dtype, shape);
-  std::mt19937 random(static_cast<uint32_t>(i + 1));
+Tensor random_tensor(DType dtype, const std::vector<int64_t>& shape, std::mt19937& random) {
+  Tensor t(dtype, shape);
   for (int64_t k = 0; k < t.size(); ++k) {
     const double u = static_cast<double>(random()) / 4294967296.0;
-    if (v.range)  // --dim INPUT<=MAX
-      t.set_real(k, v.range->hi);
-    else if (is_float(t.dtype()))
+    if (is_float(dtype))
       t.set_real(k, 2 * u - 1);
     else
       t.set_integer(k, static_cast<int64_t>(2 * u));
   }
+  return t;
+}
+
+std::string random_input(const Value& v, const std::filesystem::path& folder, size_t i) {
+  std::vector<int64_t> shape;
+  for (const Dim& d : v.type.shape) shape.push_back(d.hi());
+  std::mt19937 random(static_cast<uint32_t>(i + 1));
+  Tensor t = random_tensor(v.type.dtype, shape, random);
+  for (int64_t k = 0; v.range && k < t.size(); ++k) t.set_real(k, v.range->hi);  // --dim INPUT<=MAX
   const std::filesystem::path file = folder / fmt::format("input_{}.pb", i);
   write_tensor_pb(file, t, v.name);
   return file.string();

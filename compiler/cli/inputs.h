@@ -1,6 +1,7 @@
 // The files that --in and --image name, read and paired with a model's inputs.
 #pragma once
 #include <filesystem>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct InputFiles {
 // another element type or shape than is declared.
 InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, const std::vector<std::string>& in_options,
                        const std::vector<std::string>& image_options, const std::filesystem::path& folder);
+
+// Random numbers that any model takes: floats in [-1, 1), integers 0 or 1, which are valid indices of most
+// tables.
+Tensor random_tensor(DType, const std::vector<int64_t>& shape, std::mt19937&);
 
 // Writes a seeded random tensor for the i-th input, of its greatest extents, to a file in `folder`, whose
 // path it returns: floats in [-1, 1), integers 0 or 1; where --dim bounds the elements, the greatest.

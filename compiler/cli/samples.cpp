@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <random>
 
+#include "cli/inputs.h"
 #include "ir/error.h"
 
 namespace sinter {
@@ -20,15 +21,7 @@ int64_t small_extent(const Symbol& s) {
 Tensor random_sample(const Value& v, std::mt19937& random) {
   std::vector<int64_t> shape;
   for (const Dim& d : v.type.shape) shape.push_back(d.evaluate(small_extent));
-  Tensor t(v.type.dtype, shape);
-  for (int64_t i = 0; i < t.size(); ++i) {
-    const double u = static_cast<double>(random()) / 4294967296.0;
-    if (is_float(t.dtype()))
-      t.set_real(i, 2 * u - 1);
-    else
-      t.set_integer(i, static_cast<int64_t>(2 * u));
-  }
-  return t;
+  return random_tensor(v.type.dtype, shape, random);
 }
 
 }  // namespace

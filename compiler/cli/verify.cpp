@@ -300,17 +300,12 @@ Tensor random_tensor(const DeclaredInput& d, std::mt19937& random) {
   std::vector<int64_t> shape;
   for (const auto& e : d.extents)
     shape.push_back(e.hi < 0 ? 1 : std::min(e.hi / e.step * e.step, std::max(e.lo, 4 * e.step)));
+  if (!d.elements) return random_tensor(d.dtype, shape, random);
   Tensor t(d.dtype, shape);
-  // Small integers are valid indices of most tables.
   for (int64_t i = 0; i < t.size(); ++i) {
     const double u = static_cast<double>(random()) / 4294967296.0;
-    if (d.elements)
-      t.set_integer(i, d.elements->lo + static_cast<int64_t>(
-                                            u * static_cast<double>(d.elements->hi - d.elements->lo + 1)));
-    else if (is_float(d.dtype))
-      t.set_real(i, 2 * u - 1);
-    else
-      t.set_integer(i, static_cast<int64_t>(2 * u));
+    t.set_integer(i, d.elements->lo +
+                         static_cast<int64_t>(u * static_cast<double>(d.elements->hi - d.elements->lo + 1)));
   }
   return t;
 }
