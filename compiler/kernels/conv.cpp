@@ -200,7 +200,7 @@ class Writer {
     }
     if (g_.planar && !edge && machine_of(w_.target).asks_ahead) ask_for_next_row(w_, rows_, g_, x_);
     if (!edge && (!panels_within_tiles() || bytes_of_tile() > machine_of(w_.target).l1))
-      epilogue_.ask_for_rows("kPixels", source_.index("ox + t", channel("")), w_.out);
+      epilogue_.ask_for_rows("kPixels", source_.index("ox + t", channel()), w_.out);
     if (g_.planar) w_.out.line("for (std::int64_t ci = 0; ci < {}; ++ci) {{", g_.in_channels);
     rows_.open_taps(w_.out);
     const std::string position = rows_.position("ox"),
@@ -261,21 +261,10 @@ class Writer {
     w_.out.line("}}");
   }
 
-  void store_tile() {
-    finish_tile(
-        w_, epilogue_,
-        {.channel = channel(""),
-         .index = [&](const std::string& t, const std::string& c) { return source_.index("ox + " + t, c); },
-         .to =
-             [&](const std::string& t) {
-               return fmt::format("{} + {} + {}", y_, rows_.output_offset("ox + " + t), channel(""));
-             }});
-  }
+  void store_tile() { finish_tile(w_, epilogue_, source_.texts(y_, channel())); }
 
-  // The number of the panel's first channel, plus `shift`.
-  std::string channel(const char* shift) const {
-    return (g_.groups > 1 ? fmt::format("g * {} + c", g_.group_out) : "c") + shift;
-  }
+  // The number of the panel's first channel.
+  std::string channel() const { return g_.groups > 1 ? fmt::format("g * {} + c", g_.group_out) : "c"; }
 
   LayerWriter& w_;
   const Node& n_;

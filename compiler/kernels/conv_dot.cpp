@@ -193,14 +193,7 @@ class Writer {
     }
     rows_.close_taps(w_.out);
     const std::string channel = (grouped() ? fmt::format("g * {} + ", s_.group_out) : "") + "c";
-    finish_tile(
-        w_, sums_,
-        {.channel = channel,
-         .index = [&](const std::string& t, const std::string& c) { return source_.index("ox + " + t, c); },
-         .to =
-             [&](const std::string& t) {
-               return fmt::format("{} + {} + {}", y_, rows_.output_offset("ox + " + t), channel);
-             }});
+    finish_tile(w_, sums_, source_.texts(y_, channel));
   }
 
   LayerWriter& w_;

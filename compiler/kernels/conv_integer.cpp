@@ -127,14 +127,7 @@ class Writer {
   }
 
   TileTexts texts(const std::string& y) const {
-    const std::string channel = (grouped() ? fmt::format("g * {} + ", s_.group_out) : "") + "c";
-    return {
-        .channel = channel,
-        .index = [&](const std::string& t, const std::string& c) { return source_.index("ox + " + t, c); },
-        .to =
-            [this, y, channel](const std::string& t) {
-              return fmt::format("{} + {} + {}", y, rows_.output_offset("ox + " + t), channel);
-            }};
+    return source_.texts(y, (grouped() ? fmt::format("g * {} + ", s_.group_out) : "") + "c");
   }
 
   LayerWriter& w_;
@@ -205,14 +198,7 @@ void emit_depthwise(LayerWriter& w) {
                    w.dim(Dim(rows.stride()) * rows.in_channels));
         w.out.line("}}");
         rows.close_taps(w.out);
-        finish_tile(w, sums,
-                    {.channel = "c",
-                     .index = [&](const std::string& t,
-                                  const std::string& c) { return source.index("ox + " + t, c); },
-                     .to =
-                         [&](const std::string& t) {
-                           return fmt::format("{} + {} + c", y, rows.output_offset("ox + " + t));
-                         }});
+        finish_tile(w, sums, source.texts(y, "c"));
         w.out.put("};");
         const int64_t full = channels / lanes;
         if (full > 0)

@@ -150,14 +150,7 @@ class Product {
       w_.out.line("{}", plain);
     }
     rows.close_taps(w_.out);
-    finish_tile(
-        w_, epilogue_,
-        {.channel = "c",
-         .index = [&](const std::string& t, const std::string& c) { return source_.index("ox + " + t, c); },
-         .to =
-             [&](const std::string& t) {
-               return fmt::format("{} + {} + c", y_, rows.output_offset("ox + " + t));
-             }});
+    finish_tile(w_, epilogue_, source_.texts(y_, "c"));
   }
 
   LayerWriter& w_;

@@ -124,6 +124,15 @@ std::vector<std::string> RowSource::index(const std::string& ox, const std::stri
   return i;
 }
 
+TileTexts RowSource::texts(const std::string& y, const std::string& channel) const {
+  return {.channel = channel,
+          .index = [this](const std::string& t, const std::string& c) { return index("ox + " + t, c); },
+          .to =
+              [this, y, channel](const std::string& t) {
+                return fmt::format("{} + {} + {}", y, rows_.output_offset("ox + " + t), channel);
+              }};
+}
+
 void RowSource::pad(DType type, int64_t channels, int64_t longest, const std::string& fill,
                     const std::string& copy) {
   if (flat_ || !PaddedRows::is_possible(rows_, channels)) return;

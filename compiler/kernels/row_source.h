@@ -12,6 +12,7 @@
 #include <string>
 
 #include "emit/epilogue.h"
+#include "kernels/finish_tile.h"
 #include "kernels/rows.h"
 #include "kernels/tiles.h"
 
@@ -42,6 +43,8 @@ class RowSource {
   const Dim& interior() const { return interior_; }
   // The index variables of the result's axes for an Epilogue.
   std::vector<std::string> index(const std::string& ox, const std::string& channel) const;
+  // By which the tile of pixels from ox is finished: `channel` is the number of the panel's first one in `y`.
+  TileTexts texts(const std::string& y, const std::string& channel) const;
   // Whether some pixels of a row are edges: they are written one by one.
   bool has_edges() const;
 
