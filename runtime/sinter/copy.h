@@ -76,47 +76,34 @@ SINTER_INLINE void transpose_tile(T* to, std::int64_t to_row, const F* from, std
 }
 
 #if defined(SINTER_HAS_SHUFFLES)
-// 16 x 16 bytes: of all rows, each and the one eight below it take turns, four times.
-template <class T>
-SINTER_INLINE void transpose_bytes(T* to, std::int64_t to_row, const T* from, std::int64_t from_row) {
-  typedef unsigned char Row __attribute__((vector_size(16)));
-  Row v[16], next[16];
-  SINTER_UNROLL
-  for (int i = 0; i < 16; ++i) std::memcpy(&v[i], from + i * from_row, 16);
-  SINTER_UNROLL
-  for (int turn = 0; turn < 4; ++turn) {
-    SINTER_UNROLL
-    for (int i = 0; i < 8; ++i) {
-      next[2 * i] =
-          __builtin_shufflevector(v[i], v[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-      next[2 * i + 1] = __builtin_shufflevector(v[i], v[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29,
-                                                14, 30, 15, 31);
-    }
-    SINTER_UNROLL
-    for (int i = 0; i < 16; ++i) v[i] = next[i];
-  }
-  SINTER_UNROLL
-  for (int i = 0; i < 16; ++i) std::memcpy(to + i * to_row, &v[i], 16);
+// First, First + N, First + 1, First + N + 1 ...: lanes of two vectors of N that take turns.
+template <int N, int First, class Row, std::size_t... L>
+SINTER_INLINE Row in_turn(Row a, Row b, std::index_sequence<L...>) {
+  return __builtin_shufflevector(a, b, (First + static_cast<int>(L) / 2 + static_cast<int>(L) % 2 * N)...);
 }
-// 8 x 8 elements of two bytes, in the same way.
+// A square of elements of one or two bytes, as many as 16 bytes have: of all rows, each and the one half of
+// them below it take turns, once for each halving.
 template <class T>
-SINTER_INLINE void transpose_pairs(T* to, std::int64_t to_row, const T* from, std::int64_t from_row) {
-  typedef unsigned short Row __attribute__((vector_size(16)));
-  Row v[8], next[8];
+SINTER_INLINE void transpose_square(T* to, std::int64_t to_row, const T* from, std::int64_t from_row) {
+  typedef std::conditional_t<sizeof(T) == 1, unsigned char, unsigned short> Lane;
+  typedef Lane Row __attribute__((vector_size(16)));
+  constexpr int kRows = 16 / sizeof(T), kTurns = sizeof(T) == 1 ? 4 : 3;
+  constexpr auto lanes = std::make_index_sequence<kRows>();
+  Row v[kRows], next[kRows];
   SINTER_UNROLL
-  for (int i = 0; i < 8; ++i) std::memcpy(&v[i], from + i * from_row, 16);
+  for (int i = 0; i < kRows; ++i) std::memcpy(&v[i], from + i * from_row, 16);
   SINTER_UNROLL
-  for (int turn = 0; turn < 3; ++turn) {
+  for (int turn = 0; turn < kTurns; ++turn) {
     SINTER_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      next[2 * i] = __builtin_shufflevector(v[i], v[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
-      next[2 * i + 1] = __builtin_shufflevector(v[i], v[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+    for (int i = 0; i < kRows / 2; ++i) {
+      next[2 * i] = in_turn<kRows, 0>(v[i], v[i + kRows / 2], lanes);
+      next[2 * i + 1] = in_turn<kRows, kRows / 2>(v[i], v[i + kRows / 2], lanes);
     }
     SINTER_UNROLL
-    for (int i = 0; i < 8; ++i) v[i] = next[i];
+    for (int i = 0; i < kRows; ++i) v[i] = next[i];
   }
   SINTER_UNROLL
-  for (int i = 0; i < 8; ++i) std::memcpy(static_cast<void*>(to + i * to_row), &v[i], 16);
+  for (int i = 0; i < kRows; ++i) std::memcpy(static_cast<void*>(to + i * to_row), &v[i], 16);
 }
 #endif
 
@@ -165,7 +152,7 @@ template <class T, class F>
 #if defined(SINTER_HAS_SHUFFLES)
       if constexpr (sizeof(T) == 1 && sizeof(F) == 1) {
         if (high == kBlock && wide == kBlock) {
-          detail::transpose_bytes(block, to_row, source, from_row);
+          detail::transpose_square(block, to_row, source, from_row);
           continue;
         }
       }
@@ -175,7 +162,7 @@ template <class T, class F>
             T* const corner = block + i * to_row + j;
             const F* const other = source + j * from_row + i;
             if (high - i >= 8 && wide - j >= 8)
-              detail::transpose_pairs(corner, to_row, other, from_row);
+              detail::transpose_square(corner, to_row, other, from_row);
             else
               detail::transpose_block(corner, to_row, other, from_row, high - i < 8 ? high - i : 8,
                                       wide - j < 8 ? wide - j : 8);
