@@ -24,19 +24,14 @@ namespace sinter::SINTER_ISA {
 // codes or more, in powers of two. What isn't finite makes its block's scale infinite or NaN.
 SINTER_INLINE void byte_row(const float* x, std::int64_t k, CodeBlocks blocks, float all_zero,
                             std::int8_t* to, float* sums, float* scales) {
-  constexpr std::int64_t kStep = kLanes;
   for (std::int64_t b = 0; b < blocks.count; b++) {
     const std::int64_t end = (b + 1) * blocks.size;
     f32v top = zero();
-    for (std::int64_t i = b * blocks.size; i < end; i += kStep) {
-      const std::int64_t rest = k - i;
-      top = max_nan(top, abs(rest >= kStep ? load(x + i) : load_n(x + i, rest > 0 ? rest : 0)));
-    }
+    for (std::int64_t i = b * blocks.size; i < end; i += kLanes) top = max_nan(top, abs(row_at(x, k, i)));
     const float most = hmax(top), inverse = most > 0.0f ? 127.0f / most : 0.0f;
     i32v sum = splat_int<i32v>(0);
-    for (std::int64_t i = b * blocks.size; i < end; i += kStep) {
-      const std::int64_t rest = k - i;
-      const f32v v = rest >= kStep ? load(x + i) : load_n(x + i, rest > 0 ? rest : 0);
+    for (std::int64_t i = b * blocks.size; i < end; i += kLanes) {
+      const f32v v = row_at(x, k, i);
       const i32v q = round_to_int(min(max(mul(v, splat(inverse)), splat(-127.0f)), splat(127.0f)));
       sum = add(sum, q);
       store_narrow(to + i, q);
@@ -249,19 +244,16 @@ SINTER_INLINE void plane_row(const float* x, std::int64_t k, CodeBlocks blocks, 
   constexpr float kMost = 8355711.0f;  // 127 * (65536 + 256 + 1)
   for (std::int64_t b = 0; b < blocks.count; b++) {
     const std::int64_t end = (b + 1) * blocks.size;
-    const auto at = [&](std::int64_t i) __attribute__((always_inline)) {
-      const std::int64_t rest = k - i;
-      return rest >= kLanes ? load(x + i) : load_n(x + i, rest > 0 ? rest : 0);
-    };
     f32v top = zero(), sum = zero();
     for (std::int64_t i = b * blocks.size; i < end; i += kLanes) {
-      const f32v v = at(i);
+      const f32v v = row_at(x, k, i);
       top = max_nan(top, abs(v));
       sum = add(sum, v);
     }
     const float most = hmax(top), inverse = most > 0.0f ? kMost / most : 0.0f;
     for (std::int64_t i = b * blocks.size; i < end; i += kLanes) {
-      const i32v whole = round_to_int(min(max(mul(at(i), splat(inverse)), splat(-kMost)), splat(kMost)));
+      const i32v whole =
+          round_to_int(min(max(mul(row_at(x, k, i), splat(inverse)), splat(-kMost)), splat(kMost)));
       const i32v c = shift_right<24>(shift_left<24>(whole)), ab = shift_right<8>(sub(whole, c)),
                  b_byte = shift_right<24>(shift_left<24>(ab)), a = shift_right<8>(sub(ab, b_byte));
       store_narrow(to + i, a);

@@ -124,6 +124,12 @@ SINTER_INLINE f32v less_zero(f32v sum, const Float* zeros, std::int64_t b, int o
 }
 }  // namespace detail
 
+// The vector of x[0, k) from i on; zeros behind its end.
+SINTER_INLINE f32v row_at(const float* x, std::int64_t k, std::int64_t i) {
+  const std::int64_t rest = k - i;
+  return rest >= kLanes ? load(x + i) : load_n(x + i, rest > 0 ? rest : 0);
+}
+
 // x[0, k) as the factors of codes in their places, at `to`, zeros behind them up to the end of the last block
 // and a vector more; and each block's sum, times `zero`, at `sums`.
 template <int Bits>
@@ -132,8 +138,7 @@ SINTER_INLINE void scaled_row(const float* x, std::int64_t k, CodeBlocks blocks,
   for (std::int64_t b = 0; b < blocks.count; b++) {
     f32v sum = zero();
     for (std::int64_t i = b * blocks.size; i < (b + 1) * blocks.size; i += kLanes) {
-      const std::int64_t rest = k - i;
-      const f32v v = rest >= kLanes ? load(x + i) : load_n(x + i, rest > 0 ? rest : 0);
+      const f32v v = row_at(x, k, i);
       sum = add(sum, v);
       store(to + i, mul(v, load(&detail::kCodeFactors<Bits>.at[i % kCodes<Bits>])));
     }
