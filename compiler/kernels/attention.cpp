@@ -40,7 +40,6 @@ bool accepts(const Node& n, const Context&) {
 bool accepts_plain(const Node& n, const Context&) { return is_attention(n); }
 
 constexpr double kLog2E = 1.4426950408889634;
-constexpr int64_t kOneBlock = 192;  // products that a sum of halves has without blocks (TileSums)
 
 // What joins the scores: nothing, the same for every query, or something of its own for each.
 enum class Masking { kNone, kShared, kRows };
@@ -509,7 +508,7 @@ void Writer::weigh(bool single) {
   if (halves())
     for_rows(fmt::format("shares_of({0} + t * {2}, n, state[t].factor, {1} + t * {2});", scores_, shares_,
                          block_));
-  const bool in_blocks = halves() && block_ > kOneBlock;
+  const bool in_blocks = halves() && block_ > TileSums::kOneBlock;
   const bool packed = !single_query_;
   w_.out.line(
       "const auto panel = [&](auto vectors, auto lanes, std::int64_t e, const float* values) "

@@ -99,6 +99,8 @@ std::string mac_word(const Target&);
 // up as floats; where `block` is given, blocks of so many are added up as halves (mac_half.h).
 class TileSums {
  public:
+  // Products that one block of halves may sum (docs/decisions/0020-half-arithmetic.md).
+  static constexpr int64_t kOneBlock = 192;
   TileSums(LayerWriter& w, int64_t k, int block = 0)
       : w_(w),
         block_(block > 0        ? block
@@ -114,8 +116,6 @@ class TileSums {
   void end() const;
 
  private:
-  // Products that one block of halves may sum (docs/decisions/0020-half-arithmetic.md).
-  static constexpr int64_t kOneBlock = 192;
   static constexpr int kBlock = 128;
   static constexpr int64_t kInHalves =
       4 * kBlock;  // so few blocks lose little where they are added as halves
