@@ -91,8 +91,7 @@ Model import_model(const onnx::ModelProto& proto, const fs::path& folder, const 
 Model import_model(const fs::path& file, const ImportOptions& options) {
   return guarded([&] {
     onnx::ModelProto proto;
-    std::string hash;
-    hash = sha256_hex(read_file(file));
+    std::string hash = sha256_hex(read_file(file));
     {
       std::ifstream bytes(file,
                           std::ios::binary);  // a second time, in pieces: the file isn't beside the message
