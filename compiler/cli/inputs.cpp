@@ -110,6 +110,7 @@ InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, const std::vect
     names.push_back(d.name);
   }
   std::vector<ImageOptions> images;
+  images.reserve(image_options.size());
   for (const std::string& text : image_options) images.push_back(parse_image_options(text, names));
   for (size_t i = 0; i < out.inputs.size(); ++i) {
     const DeclaredInput& d = out.inputs[i];
