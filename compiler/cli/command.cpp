@@ -97,6 +97,7 @@ const std::vector<Command>& all_commands() {
       {"inspect", "show layers, shapes, work and memory", declare_inspect},
       {"bench", "measure times, memory and code size", declare_bench},
       {"tune", "measure which kernels suit a model on a board, for compile's --tuning", declare_tune},
+      {"quantize", "make a float model one of 8 or 4 bits, measured on samples", declare_quantize},
       {"ops", "list the supported operators", declare_ops},
       {"targets", "list the processors that code can be generated for", declare_targets},
       {"passes", "list the optimisations in the order they run", declare_passes},

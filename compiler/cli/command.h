@@ -22,6 +22,7 @@ std::function<int()> declare_verify(CLI::App&);
 std::function<int()> declare_inspect(CLI::App&);
 std::function<int()> declare_bench(CLI::App&);
 std::function<int()> declare_tune(CLI::App&);
+std::function<int()> declare_quantize(CLI::App&);
 std::function<int()> declare_ops(CLI::App&);
 std::function<int()> declare_targets(CLI::App&);
 std::function<int()> declare_passes(CLI::App&);

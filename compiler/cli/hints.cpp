@@ -63,6 +63,10 @@ std::string examples_of(const std::string& command) {
        "  sinter inspect net.onnx --target cortex-a72 --dim \"batch<=8\"\n"
        "  sinter inspect net.onnx --html net.html"},
       {"bench", "  sinter bench net.onnx --dim batch=1 --repeat 100 --json times.json"},
+      {"quantize",
+       "  sinter quantize net.onnx --data photos --image \"scale=1/255\" -o net_int8.onnx\n"
+       "  sinter quantize net.onnx --data samples --max-loss 35 --report net.json -o net_int8.onnx\n"
+       "  sinter quantize bert.onnx --weights-only 4 -o bert_int4.onnx"},
       {"tune", "  sinter tune net.onnx --target cortex-a72 --on ssh:pi4 -o pi4.json"},
       {"ops", "  sinter ops\n  sinter ops --markdown"},
       {"targets", "  sinter targets"},

@@ -1,0 +1,277 @@
+// sinter quantize: a float model and samples become a model of bytes, as plain ONNX.
+//
+// The model's twin (quantize/twin.h) is built for this machine and run on the samples; quantize/search.h
+// finds by it how and which layers become bytes. What is written is then built itself and held against the
+// model, so that the figures at the end are measured and not predicted.
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/errors.h"
+#include "cli/sample_folder.h"
+#include "cli/session.h"
+#include "ir/error.h"
+#include "ir/nearest.h"
+#include "quantize/search.h"
+#include "quantize/weights_only.h"
+#include "quantize/write.h"
+
+namespace sinter {
+namespace {
+
+namespace fs = std::filesystem;
+using quantize::FloatModel;
+
+struct Options {
+  std::string model, data, output, report, custom_ops;
+  std::vector<std::string> images, dims, keep;
+  double least_snr = 0;
+  int weights_only = 0;
+};
+
+using Samples = std::vector<std::vector<Tensor>>;
+
+ModelOptions model_options(const Options& o, const fs::path& model) {
+  ModelOptions m;
+  m.model = model.string();
+  m.dims = o.dims;
+  m.custom_ops = o.custom_ops;
+  m.exact = true;
+  return m;
+}
+
+// Free extents are those of the samples: fixed where these agree, else within their range.
+ImportOptions import_for(const ModelOptions& m, const std::vector<DeclaredInput>& inputs,
+                         const Samples& samples) {
+  ImportOptions import = import_options(m);
+  for (size_t i = 0; i < inputs.size() && !samples.empty(); ++i) {
+    const std::vector<int64_t>& first = samples[0][i].shape();
+    import.input_shapes[inputs[i].name] = first;
+    for (size_t axis = 0; axis < inputs[i].extents.size(); ++axis) {
+      const DeclaredInput::Extent& e = inputs[i].extents[axis];
+      DimOption range{fmt::format("{}@{}", inputs[i].name, axis), first[axis], first[axis]};
+      for (const auto& s : samples) {
+        range.lo = std::min(range.lo, s[i].dim(static_cast<int64_t>(axis)));
+        range.hi = std::max(range.hi, s[i].dim(static_cast<int64_t>(axis)));
+      }
+      if (e.hi < 0 && range.lo != range.hi) import.dims.push_back(range);
+    }
+  }
+  return import;
+}
+
+void write_model(const onnx::ModelProto& proto, const fs::path& path) {
+  std::ofstream f(path, std::ios::binary);
+  if (!f || !proto.SerializeToOstream(&f) || !f.flush())
+    refuse("{} can't be written", sinter::quoted(path.string()));
+}
+
+// The samples' files, made once, with what a run needs beside them.
+class SampleFiles {
+ public:
+  SampleFiles(const std::vector<DeclaredInput>& inputs, const Samples& samples) {
+    for (size_t k = 0; k < samples.size(); ++k) {
+      files_.emplace_back();
+      for (size_t i = 0; i < inputs.size(); ++i)
+        files_.back().push_back(written(fmt::format("sample_{}_{}.pb", k, i), samples[k][i]));
+    }
+  }
+  // Of `count` samples from `first` on; `more` are inputs that all of them have behind their own.
+  std::vector<std::vector<std::string>> of(size_t first, size_t count,
+                                           const std::vector<Tensor>& more = {}) const {
+    std::vector<std::string> shared;
+    for (size_t i = 0; i < more.size(); ++i) shared.push_back(written(fmt::format("more_{}.pb", i), more[i]));
+    std::vector<std::vector<std::string>> all(files_.begin() + static_cast<ptrdiff_t>(first),
+                                              files_.begin() + static_cast<ptrdiff_t>(first + count));
+    for (auto& files : all) files.insert(files.end(), shared.begin(), shared.end());
+    return all;
+  }
+  size_t count() const { return files_.size(); }
+
+ private:
+  std::string written(const std::string& name, const Tensor& t) const {
+    const fs::path file = folder_.path() / name;
+    write_tensor_pb(file, t, "x");
+    return file.string();
+  }
+  TemporaryFolder folder_;
+  std::vector<std::vector<std::string>> files_;
+};
+
+struct Loss {
+  std::string output;
+  double snr = 0;
+};
+
+// What the written model's outputs differ by from `want`, those of the model, over all samples.
+std::vector<Loss> measured(const Session& bytes, const SampleFiles& files,
+                           const std::vector<std::string>& names,
+                           const std::vector<std::vector<Tensor>>& want) {
+  std::vector<double> noise(names.size()), signal(names.size());
+  const std::vector<std::vector<Tensor>> got = bytes.run(files.of(0, files.count()), names);
+  for (size_t k = 0; k < files.count(); ++k)
+    for (size_t o = 0; o < names.size(); ++o)
+      for (int64_t i = 0; i < want[k][o].size(); ++i) {
+        const double w = want[k][o].real(i), d = got[k][o].real(i) - w;
+        if (std::isfinite(w) && std::isfinite(d)) noise[o] += d * d, signal[o] += w * w;
+      }
+  std::vector<Loss> losses;
+  for (size_t o = 0; o < names.size(); ++o)
+    losses.push_back({names[o], quantize::snr(noise[o] / std::max(signal[o], 1e-30))});
+  return losses;
+}
+
+void check_kept(const FloatModel& m, const std::vector<std::string>& kept) {
+  std::vector<std::string> labels;
+  for (const auto& n : m.graph().node()) labels.push_back(quantize::label_of(n));
+  for (const std::string& k : kept)
+    if (std::find(labels.begin(), labels.end(), k) == labels.end())
+      throw UsageError(fmt::format("--keep-f32 {}: the model has no such node{}", sinter::quoted(k),
+                                   did_you_mean(k, labels)));
+}
+
+nlohmann::ordered_json layers_json(const FloatModel& m, const quantize::Search& s,
+                                   const quantize::Twin& twin) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const quantize::LayerReport& r : s.reports()) {
+    const onnx::NodeProto& n = m.node(r.node);
+    nlohmann::ordered_json j;
+    j["node"] = quantize::label_of(n);
+    j["op"] = n.op_type();
+    j["snr_alone_db"] = quantize::snr(r.loss);
+    j["type"] = r.kept ? "float32" : "int8";
+    j["steps"] = r.steps;
+    const auto w = twin.weights().find(r.node);
+    if (w != twin.weights().end()) {
+      j["weight_bytes_float"] = w->second.values.bytes();
+      j["weight_bytes"] =
+          r.kept ? w->second.values.bytes() : w->second.bytes.bytes() + w->second.scales.bytes();
+    }
+    list.push_back(j);
+  }
+  return list;
+}
+
+void print_layers(const FloatModel& m, const quantize::Search& s) {
+  fmt::print("{:<40} {:<18} {:>9}  {}\n", "layer", "op", "alone dB", "computed in");
+  for (const quantize::LayerReport& r : s.reports())
+    fmt::print("{:<40} {:<18} {:>9.1f}  {}\n", quantize::label_of(m.node(r.node)).substr(0, 40),
+               m.node(r.node).op_type(), quantize::snr(r.loss), r.kept ? "float32" : "int8");
+}
+
+// Holds what was written against the model's outputs on the samples, prints and reports it.
+void finish(const Options& o, const std::vector<DeclaredInput>& inputs, const Samples& samples,
+            const std::vector<std::vector<Tensor>>& floats, nlohmann::ordered_json report) {
+  std::error_code ec;
+  const auto before = fs::file_size(o.model, ec), after = fs::file_size(o.output, ec);
+  report["bytes_before"] = before, report["bytes"] = after;
+  if (!samples.empty()) {
+    const SampleFiles files(inputs, samples);
+    const ModelOptions m = model_options(o, o.output);
+    const Session bytes(m, import_for(m, inputs, samples));
+    for (const Loss& l : measured(bytes, files, declared_outputs(o.model), floats)) {
+      fmt::print("output {}: SNR {:.1f} dB over {} samples\n", sinter::quoted(l.output), l.snr,
+                 samples.size());
+      report["outputs"].push_back({{"name", l.output}, {"snr_db", l.snr}});
+    }
+  }
+  fmt::print("{}: {} bytes become {} -> {}\n", o.model, before, after, o.output);
+  if (o.report.empty()) return;
+  std::ofstream f(o.report);
+  f << report.dump(2) << "\n";
+  if (!f.flush()) refuse("--report {} can't be written", sinter::quoted(o.report));
+}
+
+int quantize_weights(const Options& o, const FloatModel& model, const std::vector<DeclaredInput>& inputs,
+                     const Samples& samples) {
+  const quantize::WeightsOnly w =
+      quantize::with_small_weights(model, o.weights_only, {o.keep.begin(), o.keep.end()});
+  if (w.layers == 0) refuse("no node has constant weights of float32 that could be stored with fewer bits");
+  write_model(w.proto, o.output);
+  fmt::print("{} layers' weights: {} bytes become {}\n", w.layers, w.bytes_before, w.bytes_after);
+  nlohmann::ordered_json report;
+  report["weights_only"] = o.weights_only, report["layers"] = w.layers;
+  report["weight_bytes_before"] = w.bytes_before, report["weight_bytes"] = w.bytes_after;
+  std::vector<std::vector<Tensor>> floats;
+  if (!samples.empty()) {
+    const ModelOptions m = model_options(o, o.model);
+    const SampleFiles files(inputs, samples);
+    floats =
+        Session(m, import_for(m, inputs, samples)).run(files.of(0, files.count()), declared_outputs(o.model));
+  }
+  finish(o, inputs, samples, floats, std::move(report));
+  return kExitOk;
+}
+
+int quantize_layers(const Options& o, const FloatModel& model, const std::vector<DeclaredInput>& inputs,
+                    const Samples& samples) {
+  const quantize::Layers layers = quantize::choose_layers(model, {});
+  if (layers.layers.empty())
+    refuse("no Conv, ConvTranspose, Gemm or MatMul with constant weights of float32");
+  const quantize::Twin twin(model, layers);
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "twin.onnx";
+  write_model(twin.proto(), file);
+  const ModelOptions m = model_options(o, file);
+  const Session session(m, import_for(m, inputs, samples));
+  const SampleFiles files(inputs, samples);
+  quantize::Search search(
+      model, layers, twin,
+      [&](size_t first, size_t count, const std::vector<Tensor>& more,
+          const std::vector<std::string>& outputs) {
+        return session.run(files.of(first, count, more), outputs);
+      },
+      files.count());
+  search.find(o.least_snr, {o.keep.begin(), o.keep.end()});
+  print_layers(model, search);
+  write_model(quantize::quantised_model(model, layers, twin, search.setting()), o.output);
+  nlohmann::ordered_json report;
+  report["samples"] = samples.size();
+  report["layers"] = layers_json(model, search, twin);
+  finish(o, inputs, samples, search.floats(), std::move(report));
+  return kExitOk;
+}
+
+int run(const Options& o) {
+  const ModelOptions m = model_options(o, o.model);
+  const std::vector<DeclaredInput> inputs = declared_inputs(o.model, import_options(m));
+  if (inputs.empty()) import_model(o.model);  // says what is wrong with the file
+  Samples samples;
+  if (!o.data.empty()) samples = samples_in(o.data, inputs, o.images);
+  const FloatModel model(o.model, import_for(m, inputs, samples));
+  check_kept(model, o.keep);
+  if (o.weights_only) return quantize_weights(o, model, inputs, samples);
+  if (samples.empty()) throw UsageError("quantize: give samples of the model's inputs: --data DIR");
+  return quantize_layers(o, model, inputs, samples);
+}
+
+}  // namespace
+
+std::function<int()> declare_quantize(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("MODEL", o->model, "ONNX model file of float32")->required();
+  app.add_option("-o,--output", o->output, "the model to write")->required();
+  app.add_option("--data", o->data,
+                 "folder of samples: .npy, .pb or pictures for a model of one input, else a folder for each "
+                 "sample with input_0.npy, input_1.npy ...; some dozens are enough");
+  app.add_option("--image", o->images, "how a picture becomes an input: as in sinter run")
+      ->allow_extra_args(false);
+  app.add_option(
+         "--max-loss", o->least_snr,
+         "DB: each output's signal to noise ratio is at least this; the layers that cost most stay in "
+         "float32 until it is")
+      ->option_text("DB");
+  app.add_option("--weights-only", o->weights_only,
+                 "8 or 4: only weights get fewer bits, activations stay floats; no samples are needed")
+      ->check(CLI::IsMember({8, 4}));
+  app.add_option("--keep-f32", o->keep, "NODE: this layer stays in float32")->allow_extra_args(false);
+  app.add_option("--report", o->report, "write what was measured, by layer and output, as JSON");
+  app.add_option("--dim", o->dims, "a free extent, as in sinter compile; default: those of the samples")
+      ->allow_extra_args(false);
+  app.add_option("--custom-ops", o->custom_ops, "operators of your own, as in sinter compile");
+  return [o] { return run(*o); };
+}
+
+}  // namespace sinter

@@ -1,0 +1,75 @@
+// Search: which steps, corrections and layers a model is quantised with, found by running its Twin on
+// samples.
+//
+// All is measured at the model's outputs: the loss of a setting is the sum over the outputs of noise /
+// signal, squares over all samples. Nothing is random, so the same samples lead to the same file.
+#pragma once
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "quantize/twin.h"
+
+namespace sinter::quantize {
+
+// Runs the twin on `count` samples from `first` on, with these inputs behind the model's own, and returns for
+// each the outputs of these names.
+using RunTwin = std::function<std::vector<std::vector<Tensor>>(
+    size_t first, size_t count, const std::vector<Tensor>& inputs, const std::vector<std::string>& outputs)>;
+
+// What came of one layer of bytes.
+struct LayerReport {
+  int node = 0;
+  double loss = 0;    // with this layer alone as bytes
+  bool kept = false;  // in floats
+  std::string steps;  // the estimates of what it reads
+};
+
+class Search {
+ public:
+  Search(const FloatModel& model, const Layers& layers, const Twin& twin, RunTwin run, size_t samples);
+
+  // Finds steps and corrections for all layers, then, where `least_snr` (dB) isn't reached at each output,
+  // keeps the layers in floats that cost most. `kept` stay so in any case.
+  void find(double least_snr, std::set<std::string> kept);
+
+  const Setting& setting() const { return setting_; }
+  const std::set<std::string>& kept() const { return kept_; }
+  const std::vector<LayerReport>& reports() const { return reports_; }
+  // By sample: the model's outputs in floats.
+  const std::vector<std::vector<Tensor>>& floats() const { return floats_; }
+  std::vector<double> noise() const { return noise_; }  // by output: noise / signal of the result
+  const std::vector<std::string>& output_names() const { return outputs_; }
+
+ private:
+  void run_floats();
+  void choose_steps();
+  void choose_corrections();
+  void rank();
+  void keep_worst(double least_snr, const std::set<std::string>& kept);
+  Setting with_layers(const std::set<std::string>& kept) const;
+  std::vector<double> noise_of(const Setting& s, size_t samples) const;
+  double loss_of(const Setting& s, size_t samples) const;
+
+  const FloatModel& model_;
+  const Layers& layers_;
+  const Twin& twin_;
+  const RunTwin run_;
+  const size_t samples_;
+  size_t few_ = 1;  // samples for what is measured often
+  std::vector<std::string> outputs_;
+  std::vector<std::vector<Tensor>> floats_;  // by sample: the model's outputs
+  std::vector<Values> values_;               // by site
+  Setting setting_;                          // steps and corrections; all layers
+  std::set<std::string> kept_;
+  std::vector<std::string> chosen_;  // by site: the estimate's name
+  std::vector<LayerReport> reports_;
+  std::vector<double> noise_;
+};
+
+// dB of a ratio noise / signal.
+double snr(double noise);
+
+}  // namespace sinter::quantize

@@ -1,0 +1,177 @@
+// sinter quantize: from a model and samples to a model of bytes, which is read and evaluated.
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "cli/options.h"
+#include "ops/op.h"
+#include "program.h"
+
+namespace sinter {
+namespace {
+
+class Quantize : public testing::Test {
+ protected:
+  std::string path(const std::string& name) { return (folder_.path() / name).string(); }
+
+  // A small net of what vision nets consist of, its weights seeded.
+  void save_net(int opset = 17) {
+    onnx::ModelProto m = parse_text("<ir_version: 8, opset_import: [\"\" : " + std::to_string(opset) + R"(]>
+      g (float[N,3,16,16] x) => (float[N,5] y) {
+        a = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, w0, b0)
+        n = BatchNormalization(a, scale, shift, mean, variance)
+        r = Relu(n)
+        d = Conv<pads = [1, 1, 1, 1], group = 8>(r, w1, b0)
+        e = Clip(d, zero, six)
+        c = Conv(e, w2)
+        s = Add(c, r)
+        t = Relu(s)
+        p = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(t)
+        g = GlobalAveragePool(p)
+        f = Flatten(g)
+        y = Gemm<transB = 1>(f, w3, b3)
+      })");
+    std::mt19937 random(5);
+    const auto add = [&](const char* name, const std::vector<int64_t>& shape, float offset, float width) {
+      onnx::TensorProto& t = *m.mutable_graph()->add_initializer();
+      t.set_name(name);
+      t.set_data_type(onnx::TensorProto::FLOAT);
+      int64_t size = 1;
+      for (const int64_t e : shape) t.add_dims(e), size *= e;
+      for (int64_t i = 0; i < size; ++i)
+        t.add_float_data(offset + width * (static_cast<float>(random() % 2001) / 1000 - 1));
+    };
+    add("w0", {8, 3, 3, 3}, 0, 0.5F), add("b0", {8}, 0, 0.2F), add("w1", {8, 1, 3, 3}, 0.1F, 0.4F);
+    add("w2", {8, 8, 1, 1}, 0, 0.6F), add("w3", {5, 8}, 0, 1), add("b3", {5}, 0, 0.3F);
+    add("scale", {8}, 1, 0.3F), add("shift", {8}, 0.2F, 0.2F), add("mean", {8}, 0, 0.2F);
+    add("variance", {8}, 1, 0.5F), add("zero", {}, 0, 0), add("six", {}, 6, 0);
+    save(m, path("net.onnx"));
+    Tensor x(DType::kF32, {4, 3, 16, 16});
+    for (int64_t i = 0; i < x.size(); ++i)
+      x.as<float>()[i] =
+          static_cast<float>(random() % 2001) / 1000 - 1 + 0.2F * static_cast<float>(i / 768 % 3);
+    std::filesystem::create_directory(path("data"));
+    write_tensor_pb(path("data/x.pb"), x, "x");
+    sample_ = x;
+  }
+
+  // The signal to noise ratio, in dB, of a file's output against the net's on all samples.
+  double snr_of(const std::string& file, std::vector<Tensor> inputs) {
+    ImportOptions o;
+    o.input_shapes["x"] = inputs[0].shape();
+    const Tensor want = evaluate(*import_model(path("net.onnx"), o).graph, inputs)[0],
+                 got = evaluate(*import_model(file, o).graph, inputs)[0];
+    double noise = 0, signal = 0;
+    for (int64_t i = 0; i < want.size(); ++i) {
+      noise += (got.real(i) - want.real(i)) * (got.real(i) - want.real(i));
+      signal += want.real(i) * want.real(i);
+    }
+    return 10 * std::log10(signal / noise);
+  }
+
+  std::map<std::string, int> ops_of(const std::string& file) {
+    onnx::ModelProto m;
+    std::ifstream f(file, std::ios::binary);
+    EXPECT_TRUE(m.ParseFromIstream(&f));
+    std::map<std::string, int> count;
+    for (const auto& n : m.graph().node()) ++count[n.op_type()];
+    return count;
+  }
+
+  TemporaryFolder folder_;
+  Tensor sample_;
+};
+
+TEST_F(Quantize, WritesWhatStandsForTheModel) {
+  for (const int opset : {11, 17}) {
+    save_net(opset);
+    expect({"quantize", path("net.onnx"), "--data", path("data"), "-o", path("q.onnx"), "--report",
+            path("r.json")},
+           0, "over 4 samples");
+    EXPECT_GT(snr_of(path("q.onnx"), {sample_}), 30) << opset;
+    const auto ops = ops_of(path("q.onnx"));
+    EXPECT_EQ(ops.count("BatchNormalization"), 0u);
+    EXPECT_EQ(ops.at("QuantizeLinear"), 7);  // x r e t p g f, and the skip's tensor is r
+    EXPECT_GE(ops.at("DequantizeLinear"), 7 + 4 + 4);
+    const auto report = nlohmann::json::parse(contents(path("r.json")));
+    EXPECT_GT(report["outputs"][0]["snr_db"].get<double>(), 30);
+    EXPECT_EQ(report["layers"].size(), 6u);  // four products, a sum, a mean
+    for (const auto& l : report["layers"]) EXPECT_EQ(l["type"], "int8") << l;
+    if (opset == 11) continue;
+    // The same samples lead to the same file.
+    const std::string first = contents(path("q.onnx"));
+    expect({"quantize", path("net.onnx"), "--data", path("data"), "-o", path("q.onnx")}, 0, "over 4 samples");
+    EXPECT_EQ(contents(path("q.onnx")), first);
+  }
+}
+
+TEST_F(Quantize, KeepsTheWorstLayersInFloats) {
+  save_net();
+  expect({"quantize", path("net.onnx"), "--data", path("data"), "-o", path("q.onnx"), "--max-loss", "48",
+          "--report", path("r.json")},
+         0, "float32");
+  const auto report = nlohmann::json::parse(contents(path("r.json")));
+  EXPECT_GE(report["outputs"][0]["snr_db"].get<double>(), 47.5);
+  EXPECT_GT(snr_of(path("q.onnx"), {sample_}), 47.5);
+  // By hand.
+  expect({"quantize", path("net.onnx"), "--data", path("data"), "-o", path("q.onnx"), "--keep-f32", "y",
+          "--keep-f32", "n"},
+         0, "SNR");
+  EXPECT_EQ(ops_of(path("q.onnx")).at("QuantizeLinear"), 2);  // r and e
+  expect({"quantize", path("net.onnx"), "--data", path("data"), "-o", path("q.onnx"), "--keep-f32", "yy"}, 2,
+         "no such node");
+}
+
+TEST_F(Quantize, WeightsOnly) {
+  save_text(
+      "g (float[N,64] x) => (float[N,40] y) { h = MatMul(x, w0) r = Relu(h) y = Gemm<transB = 1>(r, w1, b) }",
+      path("net.onnx"));
+  onnx::ModelProto m;
+  {
+    std::ifstream f(path("net.onnx"), std::ios::binary);
+    ASSERT_TRUE(m.ParseFromIstream(&f));
+  }
+  std::mt19937 random(9);
+  for (const auto& [name, shape] :
+       std::map<std::string, std::vector<int64_t>>{{"w0", {64, 80}}, {"w1", {40, 80}}, {"b", {40}}}) {
+    Tensor t(DType::kF32, shape);
+    for (int64_t i = 0; i < t.size(); ++i) t.as<float>()[i] = static_cast<float>(random() % 2001) / 1000 - 1;
+    write_tensor_pb(path("t.pb"), t, name);
+    ASSERT_TRUE(m.mutable_graph()->add_initializer()->ParseFromString(contents(path("t.pb"))));
+  }
+  save(m, path("net.onnx"));
+  Tensor x(DType::kF32, {5, 64});
+  for (int64_t i = 0; i < x.size(); ++i) x.as<float>()[i] = static_cast<float>(random() % 2001) / 1000 - 1;
+  struct Row {
+    const char *bits, *op;
+    double snr;
+    size_t bytes;
+  };
+  for (const Row& r : {Row{"8", "DequantizeLinear", 38, 11000}, Row{"4", "MatMulNBits", 17, 8000}}) {
+    expect({"quantize", path("net.onnx"), "--weights-only", r.bits, "-o", path("q.onnx")}, 0,
+           "2 layers' weights");
+    EXPECT_EQ(ops_of(path("q.onnx")).at(r.op), 2);
+    EXPECT_GT(snr_of(path("q.onnx"), {x}), r.snr) << r.bits;
+    EXPECT_LT(std::filesystem::file_size(path("q.onnx")), r.bytes);
+  }
+}
+
+TEST_F(Quantize, SaysWhatItNeeds) {
+  save_net();
+  expect({"quantize", path("net.onnx"), "-o", path("q.onnx")}, 2, "--data DIR");
+  std::filesystem::create_directory(path("empty"));
+  expect({"quantize", path("net.onnx"), "-o", path("q.onnx"), "--data", path("empty")}, 2, "holds no sample");
+  expect({"quantize", path("net.onnx"), "-o", path("q.onnx"), "--data", path("nowhere")}, 2, "No such file");
+  write_tensor_pb(path("empty/a.pb"), Tensor(DType::kF32, {1, 3, 8}), "x");
+  expect({"quantize", path("net.onnx"), "-o", path("q.onnx"), "--data", path("empty")}, 2, "takes float32");
+  put(path("broken.onnx"), "no model");
+  expect({"quantize", path("broken.onnx"), "-o", path("q.onnx"), "--data", path("data")}, 3,
+         "not an ONNX model");
+  save_text("g (float[2] x) => (float[2] y) { y = Relu(x) }", path("net.onnx"));
+  write_tensor_pb(path("data/x.pb"), Tensor(DType::kF32, {2}), "x");
+  expect({"quantize", path("net.onnx"), "-o", path("q.onnx"), "--data", path("data")}, 3, "no Conv");
+  expect({"quantize", path("net.onnx"), "-o", path("no/q.onnx"), "--weights-only", "8"}, 3, "no node has");
+}
+
+}  // namespace
+}  // namespace sinter
