@@ -43,6 +43,13 @@ void write_depfile(const Options& o, const std::string& name) {
   if (!f) refuse("--depfile {} can't be written", sinter::quoted(o.depfile));
 }
 
+// " (1.4 times the model's)".
+std::string weight_factor(const Compiled& c) {
+  if (c.stored_weights < 1024) return "";
+  return fmt::format(" ({:.2f} times the model's)",
+                     static_cast<double>(weights_bytes(c.weights)) / static_cast<double>(c.stored_weights));
+}
+
 }  // namespace
 
 std::function<int()> declare_compile(CLI::App& app) {
@@ -57,8 +64,9 @@ std::function<int()> declare_compile(CLI::App& app) {
     check_code_size(*o, c);
     write_bundle(c.files, o->output);
     if (!o->depfile.empty()) write_depfile(*o, c.options.name);
-    fmt::print("{}: {} layers for {}, arena {} bytes, weights {} bytes -> {}\n", c.options.name,
-               c.plan.layers.size(), c.target->name, c.plan.arena_bytes, weights_bytes(c.weights), o->output);
+    fmt::print("{}: {} layers for {}, arena {} bytes, weights {} bytes{} -> {}\n", c.options.name,
+               c.plan.layers.size(), c.target->name, c.plan.arena_bytes, weights_bytes(c.weights),
+               weight_factor(c), o->output);
     return kExitOk;
   };
 }

@@ -22,8 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostThreads = 64;
-constexpr int64_t kSpareWeights =
-    4 << 10;  // --small-weights: for what is aligned and rounded up in tiny models
 
 // Text that goes into banners: as it is where it is plain, else quoted.
 std::string plain(const std::string& s) {
@@ -65,6 +63,8 @@ std::string banner_command(const ModelOptions& o, const Target& target, const st
                      tuning_file_hash(o.tuning).substr(0, 16));
   if (o.exact) s += " --exact";
   if (o.small_weights) s += " --small-weights";
+  if (o.fast_weights) s += " --fast-weights";
+  if (!o.max_weights.empty()) s += " --max-weights " + plain(o.max_weights);
   if (o.fp16) s += " --fp16";
   if (o.fp16 && o.fp16_error != 1e-2) s += fmt::format(" --fp16-error {}", o.fp16_error);
   for (const std::string& n : o.keep_f32) s += " --keep-f32 " + plain(n);
@@ -128,7 +128,7 @@ void plan_once(Compiled& c, int threads, bool spend, Emitted* emitted = nullptr)
 }
 
 // Plans for one thread, until the arena keeps its budget and the packed weights theirs.
-void plan_model(Compiled& c, int64_t most_weights) {
+void plan_model(Compiled& c, int64_t most_weights, bool asked) {
   const auto excess = [&] { return c.weights.size() - most_weights; };
   c.weights = WeightStore();
   Emitted emitted;
@@ -140,9 +140,9 @@ void plan_model(Compiled& c, int64_t most_weights) {
     read_pieces(*c.graph, *c.target, c.decisions);
     place_concats(*c.graph, *c.target, c.decisions);
   }
-  if (excess() > 0)
+  if (asked && excess() > 0)
     std::cerr << fmt::format(
-        "sinter: warning: the weights take {} bytes as they are packed, {} more than 1.1 times the model's\n",
+        "sinter: warning: the weights take {} bytes as they are packed, {} more than the budget\n",
         c.weights.size(), excess());
 }
 
@@ -152,6 +152,17 @@ void share_plan(Compiled& c, const ModelOptions& o, int64_t max_ram) {
   if (!o.small_weights) store_weight_parts(*c.graph, *c.target, o.threads, c.decisions);
   plan_once(c, o.threads, true);
   if (c.plan.arena_bytes > max_ram) plan_once(c, o.threads, false);
+}
+
+bool has_half_constants(const Graph& g) {
+  return std::any_of(g.values.begin(), g.values.end(),
+                     [](const auto& v) {
+                       return v->data && is_float(v->type.dtype) && size_of(v->type.dtype) == 2;
+                     }) ||
+         std::any_of(g.nodes.begin(), g.nodes.end(), [](const auto& n) {
+           return std::any_of(n->bodies.begin(), n->bodies.end(),
+                              [](const auto& b) { return has_half_constants(*b); });
+         });
 }
 
 // --fp16: the samples with which the pass measures, and the nodes that it must leave.
@@ -214,18 +225,21 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   c.graph = std::move(model.graph);
   c.options.class_names = std::move(model.class_names);
   refuse_free_dims(*c.graph);
-  const int64_t most_weights =
-      o.small_weights ? constant_bytes(*c.graph) / 10 * 11 + kSpareWeights : INT64_MAX;
+  c.stored_weights = constant_bytes(*c.graph);
+  const bool half_weights = !o.fast_weights && has_half_constants(*c.graph);
+  const int64_t most_weights = weight_budget(o, c.stored_weights);
   if (keep_imported) c.imported = c.graph->clone();
   PassOptions passes;
   passes.exact = o.exact;
   passes.tile_matrices = c.target->tile_matrices;
-  passes.dot_products = c.target->dot_products || o.small_weights;  // as floats, bytes would take four times
+  passes.dot_products =
+      (c.target->dot_products || c.target->aarch64 || o.small_weights) &&
+      (c.target->dot_products || !o.fast_weights);  // as floats, bytes would take four times
   compute_halves(o, *c.target, *c.graph, passes);
   run_passes(*c.graph, passes, of_passes(hooks));
   if (passes.halves) say_what_stays(*c.graph, passes);
-  run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights}, c.decisions, hooks);
-  plan_model(c, most_weights);
+  run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights, half_weights}, c.decisions, hooks);
+  plan_model(c, most_weights, o.small_weights || !o.max_weights.empty());
   if (o.threads > 1) share_plan(c, o, max_ram);
   if (c.plan.arena_bytes > max_ram)
     refuse("the arena takes {} bytes, --max-ram allows {}; at least {} are alive at once", c.plan.arena_bytes,

@@ -19,6 +19,7 @@ struct Compiled {
   std::unique_ptr<Graph> graph;     // after all passes; the plan's layers point into it
   Decisions decisions;              // for one thread, then for several
   WeightStore weights;
+  int64_t stored_weights = 0;  // bytes of the constants in the model
   Plan plan;
   BundleOptions options;
   std::map<std::string, std::string> files;

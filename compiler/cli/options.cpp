@@ -130,10 +130,15 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
                  "operators of your own: a JSON file that names their C functions");
   app.add_option("--tuning", o.tuning, "measured choices of kernels: a file that sinter tune wrote");
   app.add_flag("--exact", o.exact, "only optimisations that keep every rounding step of the model");
-  app.add_flag("--small-weights", o.small_weights,
-               "packed weights take at most a tenth more than the model's, where possible: some layers give "
-               "up a faster "
-               "algorithm, quantised ones multiply bytes, 16-bit floats are widened when they are used");
+  app.add_option(
+         "--max-weights", o.max_weights,
+         "budget of the packed weights, 1.2x (times the model's) or a size; default: 1.5x, 2x below 4M. "
+         "Within it the layers take the faster algorithms that save most time for their bytes")
+      ->option_text("F");
+  CLI::Option* small =
+      app.add_flag("--small-weights", o.small_weights,
+                   "a budget of 1.1x; quantised layers multiply bytes, nothing pads vectors");
+  app.add_flag("--fast-weights", o.fast_weights, "no budget: weights take what is fastest")->excludes(small);
   app.add_flag("--fp16", o.fp16,
                "layers compute and store float16 where the target does and a half's range and digits are "
                "enough; inputs and outputs keep their types");
@@ -179,6 +184,23 @@ int64_t parse_size(const std::string& option, const std::string& text) {
   const int64_t v = parse_integer(text.substr(0, end), option);
   if (v > (int64_t{1} << 50) / unit) throw UsageError(fmt::format("{}: {} is too large", option, text));
   return v * unit;
+}
+
+int64_t weight_budget(const ModelOptions& o, int64_t stored) {
+  constexpr int64_t kSpare = 4 << 10;  // for what is aligned and rounded up in tiny models
+  constexpr int64_t kSmall = 4 << 20;
+  if (o.fast_weights) return INT64_MAX;
+  double times = o.small_weights ? 1.1 : stored < kSmall ? 2 : 1.5;
+  if (!o.max_weights.empty()) {
+    char* end = nullptr;
+    const double given = std::strtod(o.max_weights.c_str(), &end);
+    if (std::string(end) != "x" && std::string(end) != "X") return parse_size("--max-weights", o.max_weights);
+    if (!(given >= 1 && given <= 1000))
+      throw UsageError(
+          fmt::format("--max-weights {}: a factor is 1x to 1000x", sinter::quoted(o.max_weights)));
+    times = given;
+  }
+  return static_cast<int64_t>(static_cast<double>(stored) * times) + kSpare;
 }
 
 DimOption parse_dim(const std::string& text) {

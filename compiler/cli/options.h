@@ -21,7 +21,8 @@ struct ModelOptions {
   std::string custom_ops;                     // path; empty: none
   std::string max_ram, max_stack, max_flash;  // sizes as given; empty: no limit
   std::string tuning;                         // path; empty: none
-  bool exact = false, small_weights = false, trace = false;
+  std::string max_weights;                    // "1.5x" or a size; empty: the usual budget
+  bool exact = false, small_weights = false, fast_weights = false, trace = false;
   bool fp16 = false;                  // layers compute in halves where the target does
   double fp16_error = 1e-2;           // the most that a layer of halves may be off, of its largest result
   std::vector<std::string> keep_f32;  // names of nodes that don't
@@ -35,6 +36,10 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required = tru
 
 // "8M", "8MB", "8 MiB" -> 8388608; K, M and G are powers of 1024. UsageError where it is no size.
 int64_t parse_size(const std::string& option, const std::string& text);
+// The most bytes that packed weights may take where the model stores `stored` bytes of them: 1.5 times, twice
+// below 4 MiB, or what --max-weights, --small-weights or --fast-weights say. UsageError where that is neither
+// a size nor a factor.
+int64_t weight_budget(const ModelOptions& o, int64_t stored);
 // NAME=4, "NAME<=8", NAME=64..640 or NAME=64..640:32.
 DimOption parse_dim(const std::string& text);
 const Target& target_of(const ModelOptions& o);

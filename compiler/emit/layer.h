@@ -71,6 +71,13 @@ struct RowParts {
 // What of a kernel the planner asks: what it has a Limit for, and whether it calls code that is not ours.
 enum class Algorithm { kPlain, kWinograd, kStrassen, kTileMatrices, kForeign };
 
+// A way to compute a layer: what its weights take, and its modelled cycles. What a budget of weights chooses
+// among (plan/small_weights.cpp).
+struct WeightOffer {
+  int64_t bytes;
+  double cycles;
+};
+
 struct Layer {
   const Node* node = nullptr;
   std::string function;  // C++ identifier
@@ -88,6 +95,8 @@ struct Layer {
   // Inputs whose memory the first output may take over: element i is read no later than element i is written.
   std::vector<const Value*> may_overwrite;
   std::optional<RowParts> row_parts;
+  std::vector<WeightOffer>
+      offers;         // of Winograd and Strassen: the way taken first, then those of less weights
   int shares = 1;     // of a Loop or Scan: the threads that share its iterations (plan/control.cpp)
   size_t region = 1;  // layers, from this one on, that threads run through (plan/parallel_regions.h)
 };
@@ -182,6 +191,9 @@ class LayerWriter {
   void can_fail() {
     layer_.can_fail = true;
   }  // the body may `return kIndexError;` and must end by returning 0
+
+  // The ways that the layer might have been computed in.
+  void offer(std::vector<WeightOffer> offers) { layer_.offers = std::move(offers); }
 
   Layer finish(const std::string& kernel, Algorithm algorithm = Algorithm::kPlain);
 

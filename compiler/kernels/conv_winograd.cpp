@@ -43,6 +43,7 @@ class Writer {
         epilogue_(w, n_.outputs[0]->type.shape) {}
 
   void emit() {
+    w_.offer(winograd_offers(n_, w_.context, choice_));
     const int lanes = w_.target.lanes;
     const WinogradTile& tile = choice_.tile;
     const Shape& out = n_.outputs[0]->type.shape;

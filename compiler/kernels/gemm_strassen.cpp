@@ -30,6 +30,7 @@ class Writer {
       : w_(w), n_(w.node), p_(*row_product(n_)), choice_(choice), epilogue_(w, n_.outputs[0]->type.shape) {}
 
   void emit() {
+    w_.offer(strassen_offers(n_, w_.context, choice_));
     const Shape& out = n_.outputs[0]->type.shape;
     SINTER_CHECK(epilogue_.can_merge(0, out.size() - 2), "the epilogue's rows must be one column");
     w_.include("sinter/strassen.h");

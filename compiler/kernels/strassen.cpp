@@ -120,7 +120,8 @@ std::optional<StrassenChoice> choose_strassen(const Node& n, const Context& cont
   if (!tuned && machine_of(t).in_order) return std::nullopt;
   double best = tuned ? 1e300 : 0.97 * plain_cycles(*p, t, near);
   std::optional<StrassenChoice> choice;
-  for (auto c : {one_level(limit, *p, t), two_levels(n, limit, *p, t)}) {
+  for (const bool twice : {false, true}) {
+    std::optional<StrassenChoice> c = twice ? two_levels(n, limit, *p, t) : one_level(limit, *p, t);
     if (!c || c->levels > limit.levels) continue;
     if (c->levels == 2 && !tuned && !machine_of(t).asks_ahead) continue;
     const double cost = tuned ? 0 : strassen_cycles(*p, t, *c, near);
@@ -133,6 +134,19 @@ std::optional<StrassenChoice> choose_strassen(const Node& n, const Context& cont
     choice = c;
   }
   return choice;
+}
+
+std::vector<WeightOffer> strassen_offers(const Node& n, const Context& context, const StrassenChoice& taken) {
+  const auto p = row_product(n);
+  const bool near = context.of(n).weights.near;
+  const int64_t own = p->k * p->n * 4;
+  std::vector<WeightOffer> offers = {
+      {taken.levels == 2 ? own * 49 / 16 : own * 7 / 4, strassen_cycles(*p, context.target, taken, near)}};
+  if (taken.levels == 2)
+    if (const auto one = one_level(context.of(n).strassen, *p, context.target))
+      offers.push_back({own * 7 / 4, strassen_cycles(*p, context.target, *one, near)});
+  offers.push_back({own, plain_cycles(*p, context.target, near)});
+  return offers;
 }
 
 namespace {

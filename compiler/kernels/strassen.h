@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "emit/layer.h"
 #include "kernels/tiles.h"
 #include "ops/row_product.h"
 #include "plan/decision.h"
@@ -53,6 +54,10 @@ StrassenTiles strassen_tiles(const RowProduct&, const Target&, const StrassenCho
 
 // How it is to be computed on the target; no value where the plain product is as fast or the error too large.
 std::optional<StrassenChoice> choose_strassen(const Node&, const Context&);
+
+// The choice, then fewer levels and the plain product (bytes of the matrix itself), each with its modelled
+// cycles.
+std::vector<WeightOffer> strassen_offers(const Node&, const Context&, const StrassenChoice&);
 
 // The right factors of the 7^levels products, in the order of their steps: [7^levels][k / m][n / m], m =
 // 2^levels.

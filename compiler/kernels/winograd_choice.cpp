@@ -244,6 +244,7 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Context& cont
   };
   const WinogradChoice* coarse = nullptr;  // the cheapest with more than the usual error
   for (WinogradChoice& c : choices) {
+    if (c.weight_bytes > static_cast<double>(context.of(n).winograd.weight_bytes)) continue;
     if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
     c.error = context.decisions.error(l.weight, text_of(c, t.of_halves), [&] {
       return winograd_error(l.weight, l.out, l.in, c.tile, c.when_used,
@@ -259,6 +260,21 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Context& cont
   }
   if (is_worth_more(coarse, std::min(direct, tiles))) return *coarse;
   return std::nullopt;
+}
+
+std::vector<WeightOffer> winograd_offers(const Node& n, const Context& context, const WinogradChoice& taken) {
+  const WinogradLayer l = winograd_layer(n);
+  std::vector<WeightOffer> offers = {{static_cast<int64_t>(taken.weight_bytes), taken.cycles}};
+  for (const WinogradTile& tile : tiles_of(n, context.of(n), context.target)) {
+    WinogradChoice c = modelled(n, context, tile, false);
+    if (fits_by_positions(n, context, tile))
+      if (const WinogradChoice p = modelled(n, context, tile, true); p.cycles < c.cycles) c = p;
+    if (c.weight_bytes < taken.weight_bytes)
+      offers.push_back({static_cast<int64_t>(c.weight_bytes), c.cycles});
+  }
+  offers.push_back({l.taps() * l.in * round_up(l.out, context.target.lanes) * context.target.element_bytes(),
+                    direct_cycles(n, context)});
+  return offers;
 }
 
 WinogradChoice share_winograd(const Node& n, const Context& context, WinogradChoice c, int threads) {

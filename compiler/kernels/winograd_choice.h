@@ -5,6 +5,7 @@
 #pragma once
 #include <optional>
 
+#include "emit/layer.h"
 #include "kernels/winograd.h"
 #include "ops/window.h"
 #include "plan/decision.h"
@@ -53,6 +54,9 @@ struct WinogradChoice {
 // No value where the layer is faster otherwise, its errors too large, or it is not marked
 // (passes/allow_winograd.cpp). Tuning (plan/tuning.h) decides instead of the model; the limits hold.
 std::optional<WinogradChoice> choose_winograd(const Node&, const Context&);
+// The choice, then the other tiles and the direct convolution (bytes of the weights themselves) where they
+// take less weights, each with its modelled cycles.
+std::vector<WeightOffer> winograd_offers(const Node&, const Context&, const WinogradChoice&);
 // The most outputs along an axis that the node's freedom and its decision leave; 0: none.
 int64_t most_winograd(const Node&, const Decision&);
 // The choice for some threads: the same tile, so that the bits are the same, but groups where the threads

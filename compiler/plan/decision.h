@@ -37,6 +37,7 @@ struct Limit {
 };
 
 struct WinogradLimit : Limit {
+  int64_t weight_bytes = INT64_MAX;  // of transformed weights: the budget of weights (plan/small_weights.cpp)
   // Measured: outputs along an axis of a square tile, or along a line; 0: the model chooses, kNoTile: none.
   int64_t tile = 0;
   static constexpr int64_t kNoTile = 1;

@@ -55,9 +55,9 @@ bool limit_scratch(const Graph&, const Plan&, Decisions&);
 
 // Bytes of the constants of a graph and its bodies: as imported, the model's weights.
 int64_t constant_bytes(const Graph&);
-// --small-weights: weights are stored without what is only there to be read faster (WeightDecision's
-// short_rows and half; kernels/panel_weights.h).
-void store_small_weights(const Graph&, Decisions&);
+// 16-bit floats are stored as such, and with `short_rows` (--small-weights) weights without what is only
+// there to be read faster (WeightDecision's half and short_rows; kernels/panel_weights.h).
+void store_small_weights(const Graph&, bool short_rows, Decisions&);
 // Layers are told (WeightDecision::near) where all weights stay in the third-level cache.
 void tell_near_weights(const Graph&, const Target&, Decisions&);
 // For several threads on tile matrices: products may store their weights split where these come in time, and
@@ -66,8 +66,8 @@ void store_weight_parts(const Graph&, const Target&, int threads, Decisions&);
 // Where the arena takes more than its limit, and panels that are widened from 16 bits are the reason: their
 // layers store floats. Whether any did; then the graph is to be planned again.
 bool drop_half_weights(const Graph&, const Plan&, Decisions&);
-// Where packed weights take `excess` bytes too many (--small-weights): layers give up Winograd or Strassen,
-// those with small pictures first. Whether any did; then the graph is to be planned again.
+// Where packed weights take `excess` bytes too many: layers give up what saves least time for its bytes.
+// Whether any did; then the graph is to be planned again.
 bool shrink_weights(const Graph&, const Plan&, int64_t excess, Decisions&);
 
 // Concat along the channels of channels-last tensors: where an input is written by a kernel that can, and

@@ -1,9 +1,13 @@
-// --small-weights: packed weights take at most a tenth more than the model's, where that can be. All layers
-// leave out what only pads their vectors, and keep 16-bit floats in 16 bits. What makes weights larger then
-// is Winograd, whose transformed weights are 1.8 to 7 times the layer's, and Strassen's product, whose are
-// 1.75 times, with two levels 3.06 times. Layers give it up, first the second level and then the rest, those
-// first in which a byte of weights saves the fewest multiply-adds: the ones with the smallest pictures or the
-// fewest rows.
+// The budget of weights: what is packed may take only so many times the bytes that the model has for it.
+//
+// What makes weights larger is Winograd, whose transformed weights are 1.8 to 7 times the layer's, and
+// Strassen's product, whose are 1.75 times, with two levels 3.06 times. Their layers offer what they could do
+// with less: a smaller tile, one level, the direct way (Layer::offers). One price of a byte, in cycles, holds
+// for the whole net: each layer takes what is cheapest with it, so that the net gives up the least time for
+// the bytes that it saves. The price is the least that keeps the budget; Lagrange's multiplier of it.
+//
+// With --small-weights, layers also leave out what only pads their vectors. 16-bit floats stay in 16 bits but
+// with --fast-weights.
 #include <algorithm>
 
 #include "plan/plan.h"
@@ -21,19 +25,12 @@ int64_t constant_bytes(const Graph& g) {
 
 namespace {
 
+// A layer that could do with less weights.
 struct Candidate {
   const Node* node;
-  int64_t more;  // bytes beyond the layer's own weights
-  int64_t rows;  // of its result, pixels included
-  bool twice;    // Strassen's product of two levels, which may fall back to one
+  const Layer* layer;
+  const std::vector<WeightOffer>& offers() const { return layer->offers; }
 };
-
-int64_t weight_bytes(const Layer& l) {
-  int64_t most = 0;  // the bias is another parameter
-  for (const Parameter& p : l.parameters)
-    if (p.kind == Parameter::Kind::kWeights) most = std::max(most, p.bytes);
-  return most;
-}
 
 void collect(const Graph& g, const Plan& plan, std::vector<Candidate>& found) {
   for (const auto& n : g.nodes)
@@ -41,25 +38,54 @@ void collect(const Graph& g, const Plan& plan, std::vector<Candidate>& found) {
       const Layer& l = plan.layers[i];
       if (l.node != n.get()) continue;
       for (size_t b = 0; b < plan.bodies[i].size(); ++b) collect(*n->bodies[b], plan.bodies[i][b], found);
-      if (l.algorithm != Algorithm::kWinograd && l.algorithm != Algorithm::kStrassen) continue;
-      const Shape& y = n->outputs[0]->type.shape;
-      int64_t rows = 1;
-      for (size_t a = 0; a + 1 < y.size(); ++a) rows *= y[a].hi();
-      const auto own = static_cast<int64_t>(n->inputs[1]->data->bytes());
-      // One level has 7 / 4 of the layer's weights, two have 49 / 16.
-      const bool twice = l.algorithm == Algorithm::kStrassen && plan.decisions->of(*n).strassen.levels == 2 &&
-                         weight_bytes(l) > own * 5 / 2;
-      found.push_back({n.get(), weight_bytes(l) - (twice ? own * 7 / 4 : own), rows, twice});
+      if (l.offers.size() > 1) found.push_back({n.get(), &l});
     }
+}
+
+// The offer that costs least where a byte of weights costs `price` cycles. Of equal ones the first.
+size_t cheapest(const std::vector<WeightOffer>& offers, double price) {
+  const auto cost = [&](const WeightOffer& o) { return o.cycles + price * static_cast<double>(o.bytes); };
+  size_t best = 0;
+  for (size_t k = 1; k < offers.size(); ++k)
+    if (cost(offers[k]) < cost(offers[best])) best = k;
+  return best;
+}
+
+int64_t saved_at(const std::vector<Candidate>& all, double price) {
+  int64_t saved = 0;
+  for (const Candidate& c : all) saved += c.offers()[0].bytes - c.offers()[cheapest(c.offers(), price)].bytes;
+  return saved;
+}
+
+// The least price at which the layers save `excess` bytes, or one at which they save all that they can.
+double price_for(const std::vector<Candidate>& all, int64_t excess) {
+  double lo = 0, hi = 1e6;
+  for (int i = 0; i < 100; ++i) {
+    const double mid = (lo + hi) / 2;
+    (saved_at(all, mid) >= excess ? hi : lo) = mid;
+  }
+  return hi;
+}
+
+// Tells a layer to do with the weights of one of its offers.
+void take(const Candidate& c, const WeightOffer& offer, Decision& d) {
+  const bool plain = &offer == &c.offers().back();
+  if (c.layer->algorithm == Algorithm::kStrassen) {
+    d.strassen.levels = 1;
+    d.strassen.allowed = !plain;
+  } else {
+    d.winograd.weight_bytes = offer.bytes;
+    if (plain) d.winograd.allowed = d.strassen.allowed = false;
+  }
 }
 
 }  // namespace
 
-void store_small_weights(const Graph& g, Decisions& decisions) {
+void store_small_weights(const Graph& g, bool short_rows, Decisions& decisions) {
   for (const auto& n : g.nodes) {
-    decisions.change(*n).weights.short_rows = true;
+    decisions.change(*n).weights.short_rows = short_rows;
     decisions.change(*n).weights.half = true;
-    for (const auto& body : n->bodies) store_small_weights(*body, decisions);
+    for (const auto& body : n->bodies) store_small_weights(*body, short_rows, decisions);
   }
 }
 
@@ -86,21 +112,17 @@ bool drop_half_weights(const Graph& g, const Plan& plan, Decisions& decisions) {
 
 bool shrink_weights(const Graph& g, const Plan& plan, int64_t excess, Decisions& decisions) {
   if (excess <= 0) return false;
-  std::vector<Candidate> found;
-  collect(g, plan, found);
-  std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
-    return a.twice != b.twice ? a.twice : a.rows < b.rows;
-  });
-  for (const Candidate& c : found) {
-    if (excess <= 0) break;
-    Decision& d = decisions.change(*c.node);
-    if (c.twice)
-      d.strassen.levels = 1;
-    else
-      d.winograd.allowed = d.strassen.allowed = false;
-    excess -= c.more;
+  std::vector<Candidate> all;
+  collect(g, plan, all);
+  const double price = price_for(all, excess);
+  bool shrunk = false;
+  for (const Candidate& c : all) {
+    const size_t k = cheapest(c.offers(), price);
+    if (k == 0) continue;
+    take(c, c.offers()[k], decisions.change(*c.node));
+    shrunk = true;
   }
-  return !found.empty();
+  return shrunk;
 }
 
 }  // namespace sinter

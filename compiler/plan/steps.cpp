@@ -35,10 +35,13 @@ const std::vector<Step>& all_steps() {
        "Runs layers together, a few rows at a time, where what is between them leaves the cache.",
        "behind the steps that decide where layers read and write", true,
        [](Graph& g, const StepOptions& o, Decisions& d) { make_strips(g, o.target, d, o.cache, o.tuning); }},
-      {"small_weights", "Stores weights without what is only there to be read faster (--small-weights).",
+      {"small_weights",
+       "Stores a model's 16-bit floats as such (but with --fast-weights), and weights without what is only "
+       "there to be "
+       "read faster (--small-weights).",
        "last: nothing else asks", true,
        [](Graph& g, const StepOptions& o, Decisions& d) {
-         if (o.small_weights) store_small_weights(g, d);
+         if (o.small_weights || o.half_weights) store_small_weights(g, o.small_weights, d);
        }},
   };
   return table;

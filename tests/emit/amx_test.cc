@@ -92,7 +92,7 @@ void run(const BuildOptions& options, DType type = DType::kF32, bool in_parts = 
     EXPECT_EQ(std::string(k->name), "gemm_amx") << "case " << i;
     if (i++ % 2 == 0) add_row_epilogue(s);
   }
-  if (type != DType::kF32) store_small_weights(s.graph(), s.decisions);
+  if (type != DType::kF32) store_small_weights(s.graph(), true, s.decisions);
   if (in_parts) store_weight_parts(s.graph(), t, options.threads, s.decisions);
   s.into(batch, "amx", {{}}, {1e-5, 2e-5});
   expect_good(batch.run(t, options), kTarget);

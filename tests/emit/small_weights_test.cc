@@ -84,7 +84,7 @@ GeneratedBatch batch_of() {
     Sheet convs, products;
     add_convs(convs, type);
     add_products(products, type);
-    for (Sheet* s : {&convs, &products}) store_small_weights(s->graph(), s->decisions);
+    for (Sheet* s : {&convs, &products}) store_small_weights(s->graph(), true, s->decisions);
     const std::string name(name_of(type));
     convs.into(batch, "convs_" + name, {{{"N", 1}}, {{"N", 3}}});
     products.into(batch, "products_" + name, {{{"M", 1}}, {{"M", 13}}, {{"M", 30}}});
@@ -119,7 +119,7 @@ TEST(SmallWeights, TakeWhatTheModelDoes) {
       s.add("MatMul", {floats({40, 300}), weights(type, {300, 33}, 5)});
       const int64_t own = 300 * 33 * static_cast<int64_t>(size_of(type)), usual = packed_bytes(s, name);
       EXPECT_GE(usual, 300 * 33 * 4) << name;
-      store_small_weights(s.graph(), s.decisions);
+      store_small_weights(s.graph(), true, s.decisions);
       const int64_t small = packed_bytes(s, name);
       EXPECT_GE(small, own) << name;
       EXPECT_LE(small, own + (size_of(type) == 1 ? 33 * 8 + 448 : 128)) << name;  // scales and offsets
@@ -136,7 +136,7 @@ TEST(SmallWeights, OnlyExactValuesAreNarrowed) {
     w.set_real(77 + 32, 0.1234567);
     Sheet s;
     s.add("MatMul", {floats({40, 64}), constant(w)});
-    store_small_weights(s.graph(), s.decisions);
+    store_small_weights(s.graph(), true, s.decisions);
     EXPECT_GE(packed_bytes(s, "avx512"), 64 * 16 * 4) << odd;
   }
 }
@@ -145,7 +145,7 @@ TEST(SmallWeights, OnlyExactValuesAreNarrowed) {
 TEST(SmallWeights, KeepTheArenasBudget) {
   Sheet s;
   s.add("MatMul", {floats({2, 8192}), weights(DType::kF16, {8192, 64}, 5)});
-  store_small_weights(s.graph(), s.decisions);
+  store_small_weights(s.graph(), true, s.decisions);
   Plan plan;
   do {
     WeightStore store;
