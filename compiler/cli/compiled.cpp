@@ -166,7 +166,8 @@ bool has_half_constants(const Graph& g) {
 }
 
 // --fp16: the samples with which the pass measures, and the nodes that it must leave.
-void compute_halves(const ModelOptions& o, const Target& target, const Graph& g, PassOptions& passes) {
+void compute_halves(const ModelOptions& o, const ImportOptions& import, const Target& target, const Graph& g,
+                    PassOptions& passes) {
   for (const std::string& name : o.keep_f32)
     if (std::none_of(g.nodes.begin(), g.nodes.end(), [&](const auto& n) { return n->name == name; }))
       throw UsageError(fmt::format("--keep-f32 {}: the model has no such node", sinter::quoted(name)));
@@ -181,26 +182,29 @@ void compute_halves(const ModelOptions& o, const Target& target, const Graph& g,
   passes.halves = true;
   passes.half_error = o.fp16_error;
   passes.keep_f32.insert(o.keep_f32.begin(), o.keep_f32.end());
-  try {
-    passes.samples = samples_of(o, g);
-    evaluate(g, passes.samples.front());  // what can't be evaluated can't be measured
-  } catch (const Refusal& r) {
-    passes.samples.clear();
-    std::cerr << "sinter: warning: --fp16: the layers' errors can't be measured (" << r.what()
-              << "); give a sample with --data, and compare with sinter verify\n";
-  }
+  passes.samples = samples_of(o, import, g);
 }
 
+// What --fp16 measured, as far as somebody should know of it.
 void say_what_stays(const Graph& g, const PassOptions& passes) {
+  const HalfReport& report = *passes.half_report;
+  if (!report.unmeasured.empty())
+    std::cerr << "sinter: warning: --fp16: the layers' errors can't be measured (" << report.unmeasured
+              << "); give a sample with --data, and compare with sinter verify\n";
   std::string names;
-  int count = 0;
-  for (const auto& n : g.nodes)
-    if (n->freedom.half_error > passes.half_error && ++count <= 8)
+  int count = 0, for_outputs = 0;
+  for (const auto& n : g.nodes) {
+    const bool own = n->freedom.half_error > passes.half_error;
+    if (!own && !n->attributes.has("no_halves")) continue;
+    for_outputs += !own;
+    if (++count <= 8)
       names += fmt::format("{}{} ({:.2g})", names.empty() ? "" : ", ", label(*n), n->freedom.half_error);
+  }
   if (count > 0)
     std::cerr << fmt::format(
-        "sinter: note: --fp16: {} layers stay in float32, whose error in halves is above {}: {}{}\n", count,
-        passes.half_error, names, count > 8 ? " ..." : "");
+        "sinter: note: --fp16: {} layers stay in float32, {} of an error in halves above "
+        "{}, {} whose errors reach an output: {}{}\n",
+        count, count - for_outputs, passes.half_error, for_outputs, names, count > 8 ? " ..." : "");
 }
 
 }  // namespace
@@ -235,9 +239,12 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   passes.dot_products =
       (c.target->dot_products || c.target->aarch64 || o.small_weights) &&
       (c.target->dot_products || !o.fast_weights);  // as floats, bytes would take four times
-  compute_halves(o, *c.target, *c.graph, passes);
+  HalfReport report;
+  passes.half_report = &report;
+  compute_halves(o, import, *c.target, *c.graph, passes);
   run_passes(*c.graph, passes, of_passes(hooks));
   if (passes.halves) say_what_stays(*c.graph, passes);
+  c.options.half_errors = report.outputs;
   run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights, half_weights}, c.decisions, hooks);
   plan_model(c, most_weights, o.small_weights || !o.max_weights.empty());
   if (o.threads > 1) share_plan(c, o, max_ram);

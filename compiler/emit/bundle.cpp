@@ -221,6 +221,8 @@ nlohmann::ordered_json inner_layers(const std::vector<Plan>& bodies) {
   return lists;
 }
 
+constexpr double kMostError = 1e9;  // JSON has no infinity
+
 std::string map_json(const Graph& g, const Plan& plan, const Target& target, const WeightStore& store,
                      const BundleOptions& o, const std::vector<std::string>& files) {
   using nlohmann::ordered_json;
@@ -253,6 +255,8 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
       t["member"] = m.name;  // in NAME_inputs or NAME_outputs
       if (const auto names = o.class_names.find(m.model_name); !input && names != o.class_names.end())
         t["names"] = names->second;
+      if (const size_t i = j["outputs"].size(); !input && i < o.half_errors.size() && o.half_errors[i] >= 0)
+        t["half_error"] = std::min(o.half_errors[i], kMostError);
       j[input ? "inputs" : "outputs"].push_back(t);
     }
   const Views views(g, *plan.decisions);
@@ -270,7 +274,9 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
       e["halves"] = f.halves == Halves::kComputed ? "computed"
                     : f.halves == Halves::kStored ? "stored"
                                                   : "none";
-      if (f.half_error >= 0) e["half_error"] = std::min(f.half_error, 1e9);
+      if (f.half_error >= 0) e["half_error"] = std::min(f.half_error, kMostError);
+      if (const std::string why = l.node->attributes.text("no_halves", ""); !why.empty())
+        e["no_halves"] = why;
     }
     e["tensors"] = ordered_json::array();
     for (const Parameter& q : l.parameters) {

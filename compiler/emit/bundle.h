@@ -23,6 +23,8 @@ struct BundleOptions {
   int64_t max_stack = 16384;
   std::map<std::string, std::vector<std::string>> class_names;  // of outputs: Model::class_names
 
+  std::vector<double> half_errors;  // --fp16: HalfReport::outputs
+
   // Set by make_bundle. The weights' tag stands behind them, at `weights_end`, and in the name of their
   // symbol.
   int64_t weights_end = 0;

@@ -2,10 +2,14 @@
 // once more with its operands rounded to halves, and its result rounded: that is what storing costs. What the
 // sums cost is added from the model of docs/decisions/0020-half-arithmetic.md, 2^-12 sqrt(k) of k products in
 // a block of halves; kernels that rearrange sums measure their own (kernels/winograd_choice.h).
+//
+// evaluate_in_halves does the same from layer to layer, so that errors reach the outputs as they will; there
+// the sums' part is noise.
 #include "passes/half_errors.h"
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <string_view>
 
 #include "ir/budget.h"
@@ -17,6 +21,8 @@ namespace {
 constexpr double kMost = 32752;  // half of what a half holds: samples are not all that will come
 constexpr int64_t kBlock = 128;  // products that a block sums as halves (kernels/tiles.h)
 constexpr double kOfProduct = 0x1p-12;
+constexpr double kOfNoise = 0.8;  // of that model, of the mean square: as measured of real sums
+constexpr double kEnough = 1e15;  // steps of evaluation: whoever asks for halves waits for runs of the model
 
 using Tensors = std::vector<Tensor>;
 
@@ -29,6 +35,13 @@ double largest(const Tensor& t) {
     most = std::isnan(x) ? HUGE_VAL : std::max(most, x);
   }
   return most;
+}
+
+double root_mean_square(const Tensor& t) {
+  double sum = 0;
+  for (int64_t i = 0; i < t.size(); ++i)
+    if (const double x = t.as<float>()[i]; std::isfinite(x)) sum += x * x;
+  return std::sqrt(sum / static_cast<double>(std::max<int64_t>(1, t.size())));
 }
 
 Tensor rounded(const Tensor& t) {
@@ -47,26 +60,45 @@ int64_t depth_of(const Node& n) {
   return 0;
 }
 
+double sums_error(const Node& n) {
+  return kOfProduct * std::sqrt(static_cast<double>(std::min(depth_of(n), kBlock)));
+}
+
 // Of one node, whose floats made `out` of `in`.
 double error_of(const Node& n, const Tensors& in, const Tensors& out) {
   Tensors halves;
-  for (const Tensor& t : in) {
-    if (is_float_tensor(t) && !(largest(t) <= kMost)) return HUGE_VAL;
-    halves.push_back(rounded(t));
+  for (size_t i = 0; i < in.size(); ++i) {
+    const bool rounds = is_float_tensor(in[i]) && !stays_float(n, i);
+    if (rounds && !(largest(in[i]) <= kMost)) return HUGE_VAL;
+    halves.push_back(rounds ? rounded(in[i]) : in[i]);
   }
   double worst = 0;
   const Tensors coarse = evaluate(n, std::move(halves));
   for (size_t j = 0; j < out.size(); ++j) {
     if (!is_float_tensor(out[j])) continue;
-    const double most = largest(out[j]);
-    if (!(most <= kMost)) return HUGE_VAL;
-    const Tensor got = rounded(coarse[j]);
-    double off = 0;
-    for (int64_t i = 0; i < got.size(); ++i)
-      off = std::max(off, std::abs(static_cast<double>(got.as<float>()[i] - out[j].as<float>()[i])));
-    if (most > 0) worst = std::max(worst, off / most);
+    if (!(largest(out[j]) <= kMost)) return HUGE_VAL;
+    worst = std::max(worst, relative_error(rounded(coarse[j]), out[j]));
   }
-  return worst + kOfProduct * std::sqrt(static_cast<double>(std::min(depth_of(n), kBlock)));
+  return worst + sums_error(n);
+}
+
+// What the node's layer of halves makes of `in`.
+Tensors in_halves(const Node& n, Tensors in, std::mt19937& random) {
+  for (size_t i = 0; i < in.size(); ++i)
+    if (!stays_float(n, i)) in[i] = rounded(in[i]);
+  Tensors out = evaluate(n, std::move(in));
+  const double noise = kOfNoise * sums_error(n);
+  for (Tensor& t : out) {
+    if (!is_float_tensor(t)) continue;
+    if (noise > 0) {
+      const double size = noise * root_mean_square(t) / 2147483648.0;
+      float* x = t.as<float>();
+      for (int64_t i = 0; i < t.size(); ++i)
+        x[i] += static_cast<float>(size * (static_cast<double>(random()) - 2147483648.0));
+    }
+    t = rounded(t);
+  }
+  return out;
 }
 
 // The values that are alive while the nodes are evaluated in their order.
@@ -75,12 +107,18 @@ class Run {
   explicit Run(const Graph& g) : g_(g) {
     for (const auto& n : g.nodes)
       for (const Value* v : n->inputs) last_[v] = n.get();
+    for (const Value* v : g.outputs) last_[v] = nullptr;
   }
   void set(const Value* v, Tensor t) { values_[v] = std::move(t); }
   Tensors inputs_of(const Node& n) const {
     Tensors in;
     for (const Value* v : n.inputs) in.push_back(!v ? Tensor() : v->data ? *v->data : values_.at(v));
     return in;
+  }
+  Tensors outputs() const {
+    Tensors out;
+    for (const Value* v : g_.outputs) out.push_back(v->data ? *v->data : values_.at(v));
+    return out;
   }
   void forget_behind(const Node& n) {
     for (const Value* v : n.inputs)
@@ -93,27 +131,58 @@ class Run {
   std::unordered_map<const Value*, const Node*> last_;
 };
 
-}  // namespace
-
-std::unordered_map<const Node*, double> half_errors(const Graph& g, const std::vector<Tensors>& samples,
-                                                    const std::function<bool(const Node&)>& wanted) {
-  std::unordered_map<const Node*, double> errors;
-  constexpr double kEnough = 1e15;  // whoever asks for halves waits for a run of the model
+// Evaluates the graph for one sample; each(node, its inputs) gives the node's outputs. The graph's.
+template <class Each>
+Tensors walk(const Graph& g, const Tensors& sample, Each each) {
   Budget budget;
   budget.add_tensor(kEnough);
   const Budget::Use use(budget);
-  for (const Tensors& sample : samples) {
-    Run run(g);
-    for (size_t i = 0; i < g.inputs.size() && i < sample.size(); ++i) run.set(g.inputs[i], sample[i]);
-    for (const auto& n : g.nodes) {
-      const Tensors in = run.inputs_of(*n), out = evaluate(*n, in);
-      if (wanted(*n)) errors[n.get()] = std::max(errors[n.get()], error_of(*n, in, out));
-      for (size_t j = 0; j < out.size(); ++j)
-        if (n->outputs[j]) run.set(n->outputs[j], out[j]);
-      run.forget_behind(*n);
-    }
+  Run run(g);
+  for (size_t i = 0; i < g.inputs.size() && i < sample.size(); ++i) run.set(g.inputs[i], sample[i]);
+  for (const auto& n : g.nodes) {
+    Tensors out = each(*n, run.inputs_of(*n));
+    for (size_t j = 0; j < out.size(); ++j)
+      if (n->outputs[j]) run.set(n->outputs[j], std::move(out[j]));
+    run.forget_behind(*n);
   }
+  return run.outputs();
+}
+
+}  // namespace
+
+double relative_error(const Tensor& got, const Tensor& want) {
+  if (!got || !want || !is_float(got.dtype()) || got.dtype() != want.dtype() || got.shape() != want.shape())
+    return -1;
+  const Tensor x = got.converted(DType::kF32), y = want.converted(DType::kF32);
+  const float *a = x.as<float>(), *b = y.as<float>();
+  double most = 0, off = 0;
+  for (int64_t i = 0; i < want.size(); ++i) {
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+    const double d = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    off = std::isfinite(d) ? std::max(off, d) : HUGE_VAL;
+  }
+  for (int64_t i = 0; i < want.size(); ++i)
+    if (std::isfinite(b[i])) most = std::max(most, std::abs(static_cast<double>(b[i])));
+  return most > 0 ? off / most : 0;
+}
+
+HalfErrors half_errors(const Graph& g, const std::vector<Tensors>& samples) {
+  HalfErrors errors;
+  for (const Tensors& sample : samples)
+    errors.outputs.push_back(walk(g, sample, [&](const Node& n, Tensors in) {
+      Tensors out = evaluate(n, in);
+      if (has_half_form(n)) errors.layers[&n] = std::max(errors.layers[&n], error_of(n, in, out));
+      return out;
+    }));
   return errors;
+}
+
+std::vector<Tensor> evaluate_in_halves(const Graph& g, const Tensors& sample,
+                                       const std::unordered_map<const Node*, Halves>& layers) {
+  std::mt19937 random(1);
+  return walk(g, sample, [&](const Node& n, Tensors in) {
+    return layers.count(&n) != 0 ? in_halves(n, std::move(in), random) : evaluate(n, std::move(in));
+  });
 }
 
 }  // namespace sinter

@@ -15,6 +15,14 @@
 
 namespace sinter {
 
+// What compute_in_halves found beside what it did.
+struct HalfReport {
+  // Of each graph output, by the greatest of it, as the chosen layers make it; below 0: it is no float.
+  // Empty: not measured.
+  std::vector<double> outputs;
+  std::string unmeasured;  // why the samples can't be evaluated
+};
+
 struct PassOptions {
   bool exact = false;  // only rewrites that keep every rounding step of the model
   bool channels_last = true;
@@ -23,6 +31,7 @@ struct PassOptions {
   std::set<std::string> keep_f32;  // names of nodes that compute floats all the same
   double half_error = 1e-2;        // the most that a layer of halves may be off, of its largest result
   std::vector<std::vector<Tensor>> samples;  // inputs of the graph to measure that with; none: it is not
+  HalfReport* half_report = nullptr;         // null: samples that can't be evaluated are refused
   bool dot_products = false;  // products of bytes: the target sums four at a time, or weights stay small
 };
 

@@ -2,6 +2,8 @@
 // of one lane and more, edges, strides, groups, blocks of long sums, and what stays in floats beside them.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "emit/sheet.h"
 #include "passes/passes.h"
 
@@ -99,17 +101,27 @@ void add_rows(Sheet& s) {
   }
 }
 
-void add_attention(Sheet& s, int64_t queries, int64_t keys, bool masked) {
+// `masked`: what stands for "not this one" in a mask of keys and queries, one row of which has nothing else;
+// nothing: no mask.
+void add_attention(Sheet& s, int64_t queries, int64_t keys, std::optional<double> masked,
+                   bool is_constant = false) {
   const auto heads = [&](int64_t length) {
     const Arg x =
         made(s.add("MatMul", {floats({Dim(2), Dim(length), Dim(12)}), weights({12, 40}, 8)})->outputs[0]);
     return x;
   };
   std::vector<Arg> args{heads(queries), heads(keys), heads(keys)};
-  if (masked)  // some keys far away, as exporters write it
-    args.push_back(floats({Dim(queries), Dim(keys)}, [](Tensor& t, std::mt19937& random) {
-      for (int64_t i = 0; i < t.size(); ++i) t.set_real(i, random() % 3 == 0 ? -1e9 : 0.0);
-    }));
+  const auto fill = [masked, keys](Tensor& t, std::mt19937& random) {
+    for (int64_t i = 0; i < t.size(); ++i) t.set_real(i, random() % 3 == 0 || i / keys == 1 ? *masked : 0.0);
+  };
+  if (masked && is_constant) {
+    Tensor t(DType::kF32, {queries, keys});
+    std::mt19937 random(5);
+    fill(t, random);
+    args.push_back(constant(t));
+  } else if (masked) {
+    args.push_back(floats({Dim(queries), Dim(keys)}, fill));
+  }
   s.add("Attention", args, {{"q_num_heads", int64_t{2}}, {"kv_num_heads", int64_t{2}}});
 }
 
@@ -120,7 +132,12 @@ void into(GeneratedBatch& batch, const std::string& name, Sheet& s,
   for (DataSet& d : sets) d.expected = evaluate(s.graph(), d.inputs);
   PassOptions options;
   options.halves = true;
+  for (const DataSet& d : sets) options.samples.push_back(d.inputs);
   ASSERT_TRUE(compute_in_halves(s.graph(), options));
+  for (const auto& n : s.graph().nodes)
+    if (n->op->name == std::string_view("Attention")) {
+      EXPECT_EQ(n->freedom.halves, Halves::kComputed) << label(*n) << " with " << n->freedom.half_error;
+    }
   allow_winograd(s.graph(), options);
   batch.add(name, s.graph().clone(), std::move(sets), {0, 1e-2});
 }
@@ -131,9 +148,11 @@ void run(const char* name, const BuildOptions& options) {
   add_convs(convs);
   add_pools(pools);
   add_rows(products);
-  add_attention(attention, 5, 9, false);
-  add_attention(attention, 16, 24, true);
-  add_attention(attention, 3, 300, false);
+  add_attention(attention, 5, 9, {});
+  add_attention(attention, 3, 300, {});
+  constexpr double kLowest = -3.4028234663852886e38;
+  for (const double masked : {-1e4, -65504.0, -1e9, kLowest})
+    for (const bool is_constant : {false, true}) add_attention(attention, 16, 24, masked, is_constant);
   into(batch, "convs", convs);
   into(batch, "pools", pools);
   into(batch, "rows", products, {{{"M", 1}}, {{"M", 13}}});

@@ -77,6 +77,65 @@ TEST(ComputeInHalves, PlanesStayFloatsWhereTheyAreRead) {
   EXPECT_EQ(reads({0, 3, 2, 1}), DType::kF16) << "rows and columns change places, too: no kernel reads that";
 }
 
+// A mask is added to scores that are floats: it may be any number, and one that a layer of halves makes is
+// widened.
+TEST(ComputeInHalves, MasksStayFloats) {
+  for (const bool made_of_halves : {false, true}) {
+    Sheet s;
+    const auto rows = [&](int64_t count, int64_t width) {
+      return made(s.add("MatMul", {floats({Dim(1), Dim(count), Dim(8)}),
+                                   constant(random_constant(DType::kF32, {8, width}))})
+                      ->outputs[0]);
+    };
+    std::vector<Arg> args{rows(6, 16), rows(10, 16), rows(10, 16)};
+    Tensor lowest(DType::kF32, {6, 10});
+    for (int64_t i = 0; i < lowest.size(); i += 3) lowest.set_real(i, -3.4028234663852886e38);
+    args.push_back(made_of_halves ? rows(6, 10) : constant(lowest));
+    Node* n = s.add("Attention", args, {{"q_num_heads", int64_t{2}}, {"kv_num_heads", int64_t{2}}});
+    Graph& g = s.graph();
+    g.outputs = {g.outputs.back()};
+    PassOptions options;
+    options.halves = true;
+    options.samples = {s.data({{}})[0].inputs};
+    ASSERT_TRUE(compute_in_halves(g, options));
+    g.verify();
+    EXPECT_EQ(n->freedom.halves, Halves::kComputed) << n->freedom.half_error;
+    EXPECT_EQ(n->inputs[3]->type.dtype, DType::kF32);
+    EXPECT_EQ(n->inputs[0]->type.dtype, DType::kF16);
+  }
+}
+
+// Two products that nearly cancel: each is exact enough by itself, what is left of them is not. The same
+// products added stay halves.
+TEST(ComputeInHalves, LayersWhoseErrorsReachAnOutputStayFloats) {
+  for (const bool cancel : {false, true}) {
+    Sheet s;
+    const Arg x = made(s.add("Relu", {floats({8, 16})})->outputs[0]);
+    Tensor a = random_constant(DType::kF32, {16, 24}), b = random_constant(DType::kF32, {16, 24});
+    for (int64_t i = 0; i < b.size(); ++i) b.set_real(i, a.real(i) * (i % 2 == 0 ? 0.998 : 1.002));
+    Node* one = s.add("MatMul", {x, constant(a)});
+    Node* other = s.add("MatMul", {x, constant(b)});
+    s.add(cancel ? "Sub" : "Add", {made(one->outputs[0]), made(other->outputs[0])});
+    Graph& g = s.graph();
+    g.outputs = {g.outputs.back()};
+    HalfReport report;
+    PassOptions options;
+    options.halves = true;
+    options.half_report = &report;
+    options.samples = {s.data({{}})[0].inputs};
+    compute_in_halves(g, options);
+    g.verify();
+    for (const Node* n : {one, other}) {
+      EXPECT_LT(n->freedom.half_error, options.half_error);
+      EXPECT_EQ(n->freedom.halves == Halves::kComputed, !cancel) << n->freedom.half_error;
+      EXPECT_EQ(n->attributes.has("no_halves"), cancel);
+    }
+    ASSERT_EQ(report.outputs.size(), 1u);
+    EXPECT_GE(report.outputs[0], 0);
+    EXPECT_LE(report.outputs[0], 1.5 * options.half_error);
+  }
+}
+
 TEST(ComputeInHalves, NothingWithoutTheOption) {
   Sheet s;
   s.add("MatMul", {floats({8, 16}), constant(random_constant(DType::kF32, {16, 24}))});
