@@ -44,6 +44,29 @@ const Value* first_output(const Layer& l) {
 
 std::string cut(const std::string& s, size_t n) { return s.size() <= n ? s : s.substr(0, n - 3) + "..."; }
 
+// With --fp16: what a layer computes in, and what halves cost it or would.
+std::string precision(const Node& n) {
+  const Freedom& f = n.freedom;
+  std::string s = f.halves == Halves::kComputed ? "float16"
+                  : f.halves == Halves::kStored ? "float32 of float16 tensors"
+                                                : "float32";
+  if (f.half_error >= 0)
+    s += fmt::format(", {} {:.2g} of its largest result",
+                     f.halves == Halves::kNone ? "in halves it would be off by" : "off by", f.half_error);
+  if (const std::string why = n.attributes.text("no_halves", ""); !why.empty()) s += ", " + why;
+  return s;
+}
+bool uses_halves(const Compiled& c) {
+  return std::any_of(c.graph->nodes.begin(), c.graph->nodes.end(), [](const auto& n) {
+    return n->freedom.halves != Halves::kNone || n->freedom.half_error >= 0;
+  });
+}
+// What an output is off, as --fp16 measured it; empty where it did not.
+std::string output_error(const Compiled& c, size_t i) {
+  const std::vector<double>& e = c.options.half_errors;
+  return i < e.size() && e[i] >= 0 ? fmt::format("off by {:.2g} of its largest", e[i]) : "";
+}
+
 // The branches of an If that end the run with an error, and why.
 void print_unreachable(const Node& n) {
   for (size_t k = 0; k < n.bodies.size(); ++k)
@@ -52,13 +75,18 @@ void print_unreachable(const Node& n) {
 }
 
 void print_table(const Compiled& c) {
-  for (const auto* list : {&c.graph->inputs, &c.graph->outputs})
-    for (const Value* v : *list)
-      fmt::print("{} {} {}\n", list == &c.graph->inputs ? "input " : "output",
-                 sinter::quoted(outside_name(*v)), text(v->type));
+  for (const Value* v : c.graph->inputs)
+    fmt::print("input  {} {}\n", sinter::quoted(outside_name(*v)), text(v->type));
+  for (size_t i = 0; i < c.graph->outputs.size(); ++i) {
+    const Value* v = c.graph->outputs[i];
+    const std::string off = output_error(c, i);
+    fmt::print("output {} {}{}\n", sinter::quoted(outside_name(*v)), text(v->type),
+               off.empty() ? "" : ", " + off);
+  }
   fmt::print("\n{:>4}  {:<34} {:<18} {:<26} {:>9} {:>10}  {}\n", "#", "layer", "kernel", "output", "MFLOP",
              "weights", "arena");
   double flops = 0;
+  const bool halves = uses_halves(c);
   for (size_t i = 0; i < c.plan.layers.size(); ++i) {
     const Layer& l = c.plan.layers[i];
     const Value* out = first_output(l);
@@ -67,6 +95,7 @@ void print_table(const Compiled& c) {
                out ? cut(text(out->type.shape), 26) : "", l.flops / 1e6, weight_bytes(l),
                out ? where(c.plan, out) : "");
     fmt::print("      {}\n", l.summary);
+    if (halves) fmt::print("      {}\n", precision(*l.node));
     // What pass fuse_attention says of a Softmax that it left.
     if (const std::string why = l.node->attributes.text("no_attention", ""); !why.empty())
       fmt::print("      no attention: {}\n", why);
@@ -154,16 +183,24 @@ std::string html_page(const Compiled& c) {
         b.scratch ? "#bbb" : fmt::format("hsl({},60%,65%)", hue), escaped(sinter::quoted(b.label)), b.bytes,
         b.offset, b.first, b.last);
   }
-  s += "</svg>\n<table><tr><th>#</th><th>layer</th><th>what</th><th>kernel</th><th>output</th><th>MFLOP</th>"
-       "<th>weights</th><th>arena</th></tr>\n";
+  s += "</svg>\n";
+  for (size_t i = 0; i < c.graph->outputs.size(); ++i)
+    if (const std::string off = output_error(c, i); !off.empty())
+      s += fmt::format("<p>Output {}: {}</p>\n", escaped(sinter::quoted(outside_name(*c.graph->outputs[i]))),
+                       off);
+  s += "<table><tr><th>#</th><th>layer</th><th>what</th><th>kernel</th><th>output</th><th>MFLOP</th>"
+       "<th>weights</th><th>arena</th>";
+  const bool halves = uses_halves(c);
+  s += halves ? "<th>computes</th></tr>\n" : "</tr>\n";
   for (size_t i = 0; i < plan.layers.size(); ++i) {
     const Layer& l = plan.layers[i];
     const Value* out = first_output(l);
     s += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td><td>{}</td><td>{}</td></"
+        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.3f}</td><td>{}</td><td>{}</td>{}</"
         "tr>\n",
         i, escaped(l.function), escaped(l.summary), escaped(l.kernel), out ? escaped(text(out->type)) : "",
-        l.flops / 1e6, weight_bytes(l), out ? where(plan, out) : "");
+        l.flops / 1e6, weight_bytes(l), out ? where(plan, out) : "",
+        halves ? "<td>" + escaped(precision(*l.node)) + "</td>" : "");
   }
   return s + "</table></body></html>\n";
 }
