@@ -6,7 +6,8 @@
 //
 // Tolerance, for an element a and its reference b: |a - b| <= rtol * |b| + atol * (greatest |b| of the
 // tensor); a model that computes in 16-bit floats, which round after every operation in its meaning and once
-// a layer in the built one, has at least 0.02 (float16) or 0.1 (bfloat16) as rtol and atol. NaN equals NaN;
+// a layer in the built one, has at least 0.02 (float16) or 0.1 (bfloat16) as rtol and atol. With --fp16 they
+// are twice --fp16-error at least: what a layer loses comes to what those before it lost. NaN equals NaN;
 // infinities and integers are exact, but for 8-bit ones, which may differ by one: sums in another order round
 // to another side. The least tolerance of floats is the smallest normal one: what is below has no digits to
 // compare, and tile matrices take it for zero.
@@ -365,7 +366,7 @@ bool same_shapes(const Case& a, const Case& b) {
 }
 
 void widen_tolerance(Options& o, const Graph& g) {
-  double least = o.fp16 ? 0.02 : 0;
+  double least = o.fp16 ? 2 * o.fp16_error : 0;
   for (const auto& v : g.values) {
     if (v->type.dtype == DType::kF16) least = std::max(least, 0.02);
     if (v->type.dtype == DType::kBF16) least = std::max(least, 0.1);
