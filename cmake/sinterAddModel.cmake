@@ -1,7 +1,8 @@
 # sinter_add_model(NAME MODEL FILE
 #                  [TARGET CPU] [DIM "N<=8"...] [MAX_TRIPS N] [CONST NAME=VALUE...] [ONLY OUTPUT...]
 #                  [WEIGHTS embed|file] [MAX_RAM 8M] [MAX_STACK 16K] [MAX_FLASH 4M] [THREADS K]
-#                  [CUSTOM_OPS FILE.json] [TUNING FILE.json] [OPTIONS ...])
+#                  [CUSTOM_OPS FILE.json] [TUNING FILE.json]
+#                  [FP16] [FP16_ERROR E] [KEEP_F32 NODE...] [DATA FOLDER...] [OPTIONS ...])
 #
 # Compiles an ONNX model with sinter and adds the static library NAME, whose header is NAME.h. TARGET is one of
 # `sinter targets`; "host", the default, is the machine that the project is built for: this one, or any ARMv8-A
@@ -9,7 +10,8 @@
 #
 # The model is compiled while CMake configures, because the sources and compiler flags are its result; CMake
 # configures again when a file that was read changes (the model, its external data, custom operators and their
-# sources, a tuning file, constants) or sinter itself. NAME must be fit for C names. From CMake 3.16 on.
+# sources, a tuning file, constants, samples in the folders DATA) or sinter itself. NAME must be fit for C names.
+# From CMake 3.16 on.
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.16...3.25)
 
@@ -55,9 +57,9 @@ function(_sinter_watch depfile)
 endfunction()
 
 function(_sinter_generate name folder)
-  cmake_parse_arguments(PARSE_ARGV 2 arg ""
-                        "MODEL;TARGET;MAX_TRIPS;WEIGHTS;MAX_RAM;MAX_STACK;MAX_FLASH;THREADS;CUSTOM_OPS;TUNING"
-                        "DIM;CONST;ONLY;OPTIONS")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "FP16"
+                        "MODEL;TARGET;MAX_TRIPS;WEIGHTS;MAX_RAM;MAX_STACK;MAX_FLASH;THREADS;CUSTOM_OPS;TUNING;FP16_ERROR"
+                        "DIM;CONST;ONLY;KEEP_F32;DATA;OPTIONS")
   if(NOT arg_MODEL)
     message(FATAL_ERROR "sinter_add_model(${name}): no MODEL")
   endif()
@@ -87,7 +89,17 @@ function(_sinter_generate name folder)
   foreach(output IN LISTS arg_ONLY)
     list(APPEND options "--only=${output}")
   endforeach()
-  foreach(option MAX_TRIPS WEIGHTS MAX_RAM MAX_STACK MAX_FLASH THREADS)
+  if(arg_FP16)
+    list(APPEND options "--fp16")
+  endif()
+  foreach(node IN LISTS arg_KEEP_F32)
+    list(APPEND options "--keep-f32=${node}")
+  endforeach()
+  foreach(sample IN LISTS arg_DATA)
+    get_filename_component(sample "${sample}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
+    list(APPEND options "--data=${sample}")
+  endforeach()
+  foreach(option MAX_TRIPS WEIGHTS MAX_RAM MAX_STACK MAX_FLASH THREADS FP16_ERROR)
     if(arg_${option})
       string(TOLOWER ${option} flag)
       string(REPLACE _ - flag ${flag})

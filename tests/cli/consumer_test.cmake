@@ -48,3 +48,23 @@ run(${emulator} ${WORK_DIR}/build/consumer)
 if(NOT output STREQUAL first)
   message(FATAL_ERROR "another result after the same model was compiled again:\n${first}${output}")
 endif()
+
+# In halves, for a board: configured only. The samples' files are watched, and their folders are the project's.
+file(MAKE_DIRECTORY ${WORK_DIR}/halves)
+file(COPY ${WORK_DIR}/project/net.onnx ${WORK_DIR}/project/sample DESTINATION ${WORK_DIR}/halves)
+file(WRITE ${WORK_DIR}/halves/CMakeLists.txt [[
+cmake_minimum_required(VERSION 3.16)
+project(halves LANGUAGES CXX ASM)
+find_package(sinter 0.1 REQUIRED)
+sinter_add_model(net MODEL net.onnx DIM "N<=2" TARGET cortex-a76 FP16 FP16_ERROR 0.02 KEEP_F32 /conv2/Conv DATA sample)
+]])
+run(${CMAKE_COMMAND} -S ${WORK_DIR}/halves -B ${WORK_DIR}/halves/build -G Ninja -DCMAKE_PREFIX_PATH=${WORK_DIR}/moved
+    ${toolchain})
+file(READ ${WORK_DIR}/halves/build/net_model/net.cpp code)
+if(NOT code MATCHES "--fp16 --fp16-error 0.02 --keep-f32[ /\n]+/conv2/Conv" OR NOT code MATCHES "HalfTile")
+  message(FATAL_ERROR "FP16, FP16_ERROR and KEEP_F32 did not reach the code")
+endif()
+file(READ ${WORK_DIR}/halves/build/net_model.d read)
+if(NOT read MATCHES "sample/input_0.pb")
+  message(FATAL_ERROR "the sample of DATA was not read:\n${read}")
+endif()
