@@ -105,16 +105,26 @@ int64_t taps_of(const Node& n) {
   return taps;
 }
 
+// A product of two tensors that are both computed.
+bool multiplies_tensors(const Node& n) {
+  const std::string_view op = n.op->name;
+  return n.op->domain[0] == 0 && (op == "MatMul" || op == "Gemm") && !n.inputs[1]->data;
+}
+
 bool may_multiply_halves(const Node& n) {
   const std::string_view op = n.op->name;
   if (n.inputs[0]->type.dtype != DType::kF32 && n.inputs[0]->type.dtype != DType::kF16) return false;
+  if (n.attributes.integer("transA", 0) != 0) return false;  // a kernel of floats only, as some forms below
+  if (multiplies_tensors(n)) {
+    const Shape &a = n.inputs[0]->type.shape, &b = n.inputs[1]->type.shape;
+    return n.anchor_inputs == 2 && !n.inputs[0]->data && n.inputs[1]->type.dtype == DType::kF32 &&
+           a.size() >= 2 && b.size() >= 2 && a.back().is_static();
+  }
   for (size_t i = 1; i < n.anchor_inputs; ++i)
     if (n.inputs[i] && (!is_constant_of_floats(n.inputs[i]) || !all_fit(*n.inputs[i]->data))) return false;
   if (op == "Conv" || op == "ConvTranspose")
     return n.attributes.integer("channels_last", 0) == 1 && (op == "Conv" || window_of(n).has_static_pads());
-  // The other forms of a product have kernels of floats only.
   if (n.inputs[1]->type.shape.size() != 2 || n.inputs[0]->type.shape.size() < 2) return false;
-  if (n.attributes.integer("transA", 0) != 0) return false;
   const Value* c = n.anchor_inputs > 2 ? n.inputs[2] : nullptr;
   return !c || c->data->rank() <= 1 || c->data->dim(0) == 1;
 }
@@ -177,10 +187,11 @@ class Chooser {
       if (n.epilogue && v && !is_half(v) && v->type.dtype != DType::kF32) return Halves::kNone;
       if (is_constant_of_floats(v) && !stays_float(n, i) && !all_fit(*v->data)) return Halves::kNone;
     }
-    const bool takes_tensors = is_elementwise(n) || is_attention(n) || is_embedding(n);
+    const bool takes_tensors =
+        is_elementwise(n) || is_attention(n) || is_embedding(n) || multiplies_tensors(n);
     for (size_t i = 1; !takes_tensors && i < n.anchor_inputs && i < n.inputs.size(); ++i)
       if (n.inputs[i] && !n.inputs[i]->data && is_float(n.inputs[i]->type.dtype)) return Halves::kNone;
-    const bool begins = is_product(n) || is_embedding(n);
+    const bool begins = (is_product(n) && !multiplies_tensors(n)) || is_embedding(n);
     return begins || reads_halves(n) ? of_anchor(n) : Halves::kNone;
   }
 

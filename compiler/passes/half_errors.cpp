@@ -50,13 +50,16 @@ Tensor rounded(const Tensor& t) {
 
 // Products that a sum of the node has.
 int64_t depth_of(const Node& n) {
-  if (n.op->domain[0] != 0 || n.inputs.size() < 2 || !n.inputs[1] || !n.inputs[1]->data) return 0;
-  const Tensor& w = *n.inputs[1]->data;
+  if (n.op->domain[0] != 0 || n.inputs.size() < 2 || !n.inputs[1]) return 0;
   const std::string_view op = n.op->name;
+  if (op == "MatMul" || op == "Gemm") {  // whose first factor is not transposed where it may be of halves
+    const Shape& a = n.inputs[0]->type.shape;
+    return !a.empty() && a.back().is_static() ? a.back().value() : kBlock;
+  }
+  if (!n.inputs[1]->data) return 0;
+  const Tensor& w = *n.inputs[1]->data;
   if (op == "Conv") return w.size() / std::max<int64_t>(1, w.dim(0));
   if (op == "ConvTranspose") return w.size() / std::max<int64_t>(1, w.dim(1));
-  if (op == "MatMul" || op == "Gemm")
-    return w.rank() == 2 ? w.dim(n.attributes.integer("transB", 0) != 0) : 0;
   return 0;
 }
 

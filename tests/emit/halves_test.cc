@@ -86,6 +86,25 @@ void add_pools(Sheet& s) {
   }
 }
 
+// Products of two tensors that are both computed: batches, one row, transposed, long sums, a mask in the
+// epilogue.
+void add_tensor_products(Sheet& s) {
+  const auto made_of = [&](Shape shape, int64_t width) {
+    shape.push_back(Dim(12));
+    return made(s.add("MatMul", {floats(shape), weights({12, width}, 4)})->outputs[0]);
+  };
+  const Dim n = s.symbol("N", 1, 20);
+  for (const int64_t columns : {5, 17, 63}) {
+    s.add("MatMul", {made_of({Dim(2), Dim(3), Dim(9)}, 20), made_of({Dim(2), Dim(3), Dim(20)}, columns)});
+    s.add("MatMul", {made_of({Dim(3), n}, 8), made_of({Dim(8)}, columns)});
+    s.add("MatMul", {made_of({Dim(1)}, 40), made_of({Dim(40)}, columns)});
+    s.add("MatMul", {made_of({Dim(7)}, 300), made_of({Dim(300)}, columns)});
+    s.epilogue(Expr::call("relu", {acc()}));
+    s.add("Gemm", {made_of({n}, 33), made_of({Dim(columns)}, 33)},
+          {{"transB", int64_t{1}}, {"alpha", 0.25f}});
+  }
+}
+
 void add_rows(Sheet& s) {
   const Dim n = s.symbol("M", 1, 30);
   for (const int64_t columns : {1, 5, 17, 63, 130}) {
@@ -135,7 +154,7 @@ void into(GeneratedBatch& batch, const std::string& name, Sheet& s,
   for (const DataSet& d : sets) options.samples.push_back(d.inputs);
   ASSERT_TRUE(compute_in_halves(s.graph(), options));
   for (const auto& n : s.graph().nodes)
-    if (n->op->name == std::string_view("Attention")) {
+    if (const std::string_view op = n->op->name; op == "Attention" || op == "MatMul" || op == "Gemm") {
       EXPECT_EQ(n->freedom.halves, Halves::kComputed) << label(*n) << " with " << n->freedom.half_error;
     }
   allow_winograd(s.graph(), options);
@@ -144,10 +163,11 @@ void into(GeneratedBatch& batch, const std::string& name, Sheet& s,
 
 void run(const char* name, const BuildOptions& options) {
   GeneratedBatch batch;
-  Sheet convs, pools, products, attention;
+  Sheet convs, pools, products, attention, tensors;
   add_convs(convs);
   add_pools(pools);
   add_rows(products);
+  add_tensor_products(tensors);
   add_attention(attention, 5, 9, {});
   add_attention(attention, 3, 300, {});
   constexpr double kLowest = -3.4028234663852886e38;
@@ -157,6 +177,7 @@ void run(const char* name, const BuildOptions& options) {
   into(batch, "pools", pools);
   into(batch, "rows", products, {{{"M", 1}}, {{"M", 13}}});
   into(batch, "attention", attention);
+  into(batch, "tensors", tensors, {{{"N", 1}}, {{"N", 11}}});
   expect_good(batch.run(target(name), options), name);
 }
 
