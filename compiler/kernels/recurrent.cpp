@@ -10,6 +10,8 @@
 // by step: each waits for its own last step only, so that the processor works on both at once.
 //
 // Sequences of given lengths run one after the other.
+//
+// Of halves, states are halves, too; sums of more products than one block may have are blocks (BlockSums).
 
 #include <algorithm>
 #include <optional>
@@ -31,7 +33,7 @@ bool is_recurrent(const Node& n) {
 const Value* optional_input(const Node& n, size_t i) { return i < n.inputs.size() ? n.inputs[i] : nullptr; }
 
 bool accepts(const Node& n, const Context&) {
-  if (!is_recurrent(n) || n.inputs[0]->type.dtype != DType::kF32) return false;
+  if (!is_recurrent(n) || n.inputs[0]->type.dtype != element_type(n)) return false;
   for (size_t i : {1u, 2u, 3u, 7u})
     if (const Value* v = optional_input(n, i); v && !v->data) return false;
   const Recurrence r = recurrence_of(n);
@@ -89,7 +91,9 @@ class Writer {
   void open_panels(const std::string& weights, int64_t gates);
   void close_panels(int64_t gates);
   void start(const std::string& sum, const std::string& bias);
-  void add_recurrent(const std::string& from);
+  void multiply(const std::string& sum, int64_t gates, const std::string& x, const std::string& row,
+                const std::string& panel, int64_t k);
+  void add_recurrent(const std::string& from, int64_t gates);
   void start_with_x(const std::string& sum);
   void rnn();
   void gru();
@@ -337,8 +341,8 @@ void Writer::projection() {
   w_.out.line("constexpr int kRows = rows.value;");
   w_.out.line("Tile<{}, kRows> sum;", r_.gates);
   start("sum", bias_.empty() ? "" : "bias_d");
-  w_.out.line("{}(sum, from + i * from_row, from_row, wd + p * {}, {});", mac_word(w_.target),
-              inputs_ * r_.gates * lanes_, inputs_);
+  multiply("sum", r_.gates, "from + i * from_row", "from_row",
+           fmt::format("wd + p * {}", inputs_ * r_.gates * lanes_), inputs_);
   w_.out.line("SINTER_UNROLL");
   w_.out.line("for (int t = 0; t < kRows; ++t) {{");
   w_.out.line("SINTER_UNROLL");
@@ -450,15 +454,29 @@ void Writer::start(const std::string& sum, const std::string& bias) {
     w_.out.line("tile_bias({}, {} + p * {});", sum, bias, r_.gates * lanes_);
 }
 
+// sum += the panel's products with kRows rows of x, `row` elements apart.
+void Writer::multiply(const std::string& sum, int64_t gates, const std::string& x, const std::string& row,
+                      const std::string& panel, int64_t k) {
+  const std::string word = mac_word(w_.target);
+  if (!w_.element.is_half() || k <= TileSums::kOneBlock)
+    return w_.out.line("{}({}, {}, {}, {}, {});", word, sum, x, row, panel, k);
+  w_.out.line("BlockSums<{}, kRows> blocks;", gates);
+  w_.out.line("mac_in_blocks<{}>({}, blocks, {}, {}, {}, {});", word == "mac" ? "false" : "true", sum, x, row,
+              panel, k);
+  w_.out.line("blocks.end({});", sum);
+}
+
 // sum += the panel's part of R `from`; then opens the loop over the tile's rows.
-void Writer::add_recurrent(const std::string& from) {
+void Writer::add_recurrent(const std::string& from, int64_t gates) {
   if (rows_.is(1)) {
     w_.out.line("mac_row(sum, {} + b * {}, panel, {});", from, padded_, hidden_);
   } else {
     w_.out.line("if constexpr (kRows == 1)");
     w_.out.line("  mac_row(sum, {} + b * {}, panel, {});", from, padded_, hidden_);
-    w_.out.line("else");
-    w_.out.line("  {3}(sum, {0} + b * {1}, {1}, panel, {2});", from, padded_, hidden_, mac_word(w_.target));
+    w_.out.line("else {{");
+    multiply("sum", gates, fmt::format("{} + b * {}", from, padded_), std::to_string(padded_), "panel",
+             hidden_);
+    w_.out.line("}}");
   }
   w_.out.line("SINTER_UNROLL");
   w_.out.line("for (int t = 0; t < kRows; ++t) {{");
@@ -499,7 +517,7 @@ void Writer::finish(const std::string& after) {
 
 void Writer::rnn() {
   start_with_x("sum");
-  add_recurrent("h");
+  add_recurrent("h", r_.gates);
   activated(0, "after", "sum.a[t][0]");
   finish("after");
 }
@@ -510,7 +528,7 @@ void Writer::gru() {
     start_with_x("of_x");
   }
   start("sum", recurrent_bias_.empty() ? "" : "r_bias_d");
-  add_recurrent("h");
+  add_recurrent("h", r_.gates);
   activated(0, "update", fmt::format("add({}, sum.a[t][0])", of_x(0)));
   activated(0, "reset", fmt::format("add({}, sum.a[t][1])", of_x(1)));
   activated(1, "now", fmt::format("fma(reset, sum.a[t][2], {})", of_x(2)));
@@ -520,7 +538,7 @@ void Writer::gru() {
 
 void Writer::gru_first_round() {
   start("sum", "");
-  add_recurrent("h");
+  add_recurrent("h", 2);
   activated(0, "update", fmt::format("add({}, sum.a[t][0])", of_x(0)));
   activated(0, "reset", fmt::format("add({}, sum.a[t][1])", of_x(1)));
   w_.out.line("store({} + at, update);", update_);
@@ -528,7 +546,7 @@ void Writer::gru_first_round() {
 }
 void Writer::gru_second_round() {
   start("sum", "");
-  add_recurrent(reset_);
+  add_recurrent(reset_, 1);
   activated(1, "now", fmt::format("add({}, sum.a[t][0])", of_x(2)));
   w_.out.line("const f32v after = fma(load({} + at), sub(load(h + at), now), now);", update_);
   finish("after");
@@ -536,7 +554,7 @@ void Writer::gru_second_round() {
 
 void Writer::lstm() {
   start_with_x("sum");
-  add_recurrent(r_.quantizes_state ? quantized_ : "h");
+  add_recurrent(r_.quantizes_state ? quantized_ : "h", r_.gates);
   const auto peep = [&](int gate, const std::string& cell, const std::string& sum) {
     if (peephole_.empty()) return sum;
     return fmt::format("fma(load(peephole_d + {} + p * kLanes), {}, {})", gate * padded_, cell, sum);

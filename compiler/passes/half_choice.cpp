@@ -1,9 +1,9 @@
 // half_choice: what of a graph can be in halves.
 //
-// A region begins with a product (Conv, MatMul, Gemm with constant weights), and goes on through what reads
-// it: activations, pools, moves. Products, activations and pools compute halves, sums of many values stay
-// floats over halves that are stored (Halves::kStored). Numbers that a half can't hold, and functions that
-// leave its range, keep a layer in floats.
+// A region begins with a product (Conv, MatMul, Gemm, LSTM and its like with constant weights), and goes on
+// through what reads it: activations, pools, moves. Products, activations and pools compute halves, sums of
+// many values stay floats over halves that are stored (Halves::kStored). Numbers that a half can't hold, and
+// functions that leave its range, keep a layer in floats.
 #include "passes/half_choice.h"
 
 #include <array>
@@ -11,7 +11,9 @@
 #include <string_view>
 
 #include "ops/attention.h"
+#include "ops/recurrent.h"
 #include "ops/window.h"
+#include "passes/half_recurrence.h"
 #include "passes/rewrite.h"
 
 namespace sinter {
@@ -129,6 +131,14 @@ bool may_multiply_halves(const Node& n) {
   return !c || c->data->rank() <= 1 || c->data->dim(0) == 1;
 }
 
+// Steps in front, no lengths, weights that are constant.
+bool may_recur_in_halves(const Node& n) {
+  if (n.epilogue || n.input(4) || n.attributes.integer("layout", 0) != 0) return false;
+  for (const size_t i : {1u, 2u, 3u, 7u})
+    if (n.input(i) && !n.input(i)->data) return false;
+  return n.inputs[0]->type.dtype == DType::kF32 && !recurrence_of(n).quantizes_state;
+}
+
 Halves of_anchor(const Node& n) {
   if (is_embedding(n)) return Halves::kStored;
   if (is_attention(n)) return may_attend_in_halves(n) ? Halves::kComputed : Halves::kNone;
@@ -140,6 +150,7 @@ Halves of_anchor(const Node& n) {
   if (n.op == find_op("sinter", "squeeze_excite")) return Halves::kStored;
   if (n.op->domain[0] != 0) return Halves::kNone;
   const std::string_view op = n.op->name;
+  if (is_recurrent(n)) return may_recur_in_halves(n) ? Halves::kComputed : Halves::kNone;
   if (is_product(n)) return may_multiply_halves(n) ? Halves::kComputed : Halves::kNone;
   const bool last = n.attributes.integer("channels_last", 0) == 1;
   if (op == "MaxPool" || op == "AveragePool")
@@ -188,10 +199,10 @@ class Chooser {
       if (is_constant_of_floats(v) && !stays_float(n, i) && !all_fit(*v->data)) return Halves::kNone;
     }
     const bool takes_tensors =
-        is_elementwise(n) || is_attention(n) || is_embedding(n) || multiplies_tensors(n);
+        is_elementwise(n) || is_attention(n) || is_embedding(n) || multiplies_tensors(n) || is_recurrent(n);
     for (size_t i = 1; !takes_tensors && i < n.anchor_inputs && i < n.inputs.size(); ++i)
       if (n.inputs[i] && !n.inputs[i]->data && is_float(n.inputs[i]->type.dtype)) return Halves::kNone;
-    const bool begins = (is_product(n) && !multiplies_tensors(n)) || is_embedding(n);
+    const bool begins = (is_product(n) && !multiplies_tensors(n)) || is_embedding(n) || is_recurrent(n);
     return begins || reads_halves(n) ? of_anchor(n) : Halves::kNone;
   }
 
@@ -216,7 +227,8 @@ bool stays_float(const Node& n, size_t i) { return is_attention(n) && i > kV; }
 
 bool is_packed(const Node& n, size_t i) {
   const size_t operands = n.epilogue ? n.anchor_inputs : n.inputs.size();
-  return n.inputs[i]->data && i < operands && !is_elementwise(n) && !is_table(n, i);
+  const bool is_state = is_recurrent(n) && (i == 5 || i == 6);
+  return n.inputs[i]->data && i < operands && !is_elementwise(n) && !is_table(n, i) && !is_state;
 }
 
 }  // namespace sinter

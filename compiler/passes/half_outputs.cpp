@@ -3,9 +3,9 @@
 // halves, and where an output is further off than kSlack times the limit of a layer, layers become floats.
 //
 // Which: the layers in their order are cut into pieces, and each piece's part in the error is what the
-// outputs are off where it alone is in halves. The pieces of the largest parts are cut further, down to
-// single layers; then as few as suffice become floats, those of the largest parts first. All of that is a
-// bounded number of evaluations, and always the same ones.
+// outputs are off where it alone is in halves, by the first sample. The pieces of the largest parts are cut
+// further, down to single layers; then as few as suffice become floats, those of the largest parts first. All
+// of that is a bounded number of evaluations, and always the same ones.
 #include "passes/half_outputs.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace sinter {
 namespace {
 
 constexpr double kSlack = 1.5;
-constexpr size_t kFirstPieces = 8, kMostPieces = 24;
+constexpr size_t kFirstPieces = 8, kMostPieces = 20;
 constexpr double kSmallPart = 0.25;  // of the limit: a piece that is not worth cutting
 
 struct Piece {
@@ -29,7 +29,7 @@ class Search {
 
   HalfOutputs run() {
     const HalfChoice all = chosen();
-    found_.errors = of_outputs(all.layers);
+    found_.errors = of_outputs(all.layers, options_.samples.size());
     if (all.layers.empty() || worst(found_.errors) <= limit_) return std::move(found_);
     for (const auto& n : g_.nodes)
       if (all.layers.count(n.get()) != 0) layers_.push_back(n.get());
@@ -46,9 +46,10 @@ class Search {
     });
   }
 
-  std::vector<double> of_outputs(const std::unordered_map<const Node*, Halves>& layers) const {
+  std::vector<double> of_outputs(const std::unordered_map<const Node*, Halves>& layers,
+                                 size_t samples) const {
     std::vector<double> off(g_.outputs.size(), -1);
-    for (size_t s = 0; s < options_.samples.size(); ++s) {
+    for (size_t s = 0; s < samples; ++s) {
       const std::vector<Tensor> got = evaluate_in_halves(g_, options_.samples[s], layers);
       for (size_t i = 0; i < got.size(); ++i)
         off[i] = std::max(off[i], relative_error(got[i], errors_.outputs[s][i]));
@@ -62,7 +63,7 @@ class Search {
   Piece measured(size_t first, size_t end) const {
     std::unordered_map<const Node*, Halves> alone;
     for (size_t i = first; i < end; ++i) alone[layers_[i]] = Halves::kComputed;
-    return {first, end, worst(of_outputs(alone))};
+    return {first, end, worst(of_outputs(alone, 1))};
   }
 
   void cut() {
@@ -89,7 +90,7 @@ class Search {
       found_.floats.clear();
       for (size_t p = 0; p < count; ++p)
         for (size_t i = pieces_[p].first; i < pieces_[p].end; ++i) found_.floats.insert(layers_[i]);
-      found_.errors = of_outputs(chosen().layers);
+      found_.errors = of_outputs(chosen().layers, options_.samples.size());
       return worst(found_.errors) <= limit_;
     };
     size_t few = 0, enough = pieces_.size();

@@ -2,6 +2,7 @@
 // of one lane and more, edges, strides, groups, blocks of long sums, and what stays in floats beside them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <optional>
 
 #include "emit/sheet.h"
@@ -120,6 +121,72 @@ void add_rows(Sheet& s) {
   }
 }
 
+// Small enough that rounding errors do not grow from step to step.
+Arg gates(std::vector<int64_t> shape, unsigned seed) {
+  Tensor w = random_constant(DType::kF32, std::move(shape), seed);
+  for (int64_t i = 0; i < w.size(); ++i)
+    w.set_real(i, w.real(i) * 0.6 / std::sqrt(static_cast<double>(w.shape().back())));
+  return constant(w);
+}
+
+struct Recurrent {
+  const char* op;
+  int64_t inputs, hidden, steps, batch;
+  bool both = false, state = false, peephole = false;
+  AttributeList attributes = {};
+};
+
+// Directions and states, one step, tails of lanes, sums of one block and of more, activations, both GRUs.
+void add_recurrent(Sheet& s) {
+  std::vector<Recurrent> cases;
+  for (const char* op : {"RNN", "GRU", "LSTM"}) {
+    cases.push_back({op, 5, 19, 7, 3, true, true});
+    cases.push_back({op, 8, 16, 1, 1, false, true});
+    cases.push_back({op, 4, 11, 9, 1, true});
+    cases.push_back({op, 6, 24, 40, 5, false, false, false, {{"direction", "reverse"}}});
+    cases.push_back({op, 300, 8, 6, 2});
+    cases.push_back({op, 7, 210, 4, 2});
+    cases.push_back({op, 6, 12, 5, 2, false, false, false, {{"clip", 0.5f}}});
+  }
+  cases.push_back({"GRU", 6, 21, 12, 2, false, true, false, {{"linear_before_reset", int64_t{1}}}});
+  cases.push_back({"GRU", 6, 21, 1, 1, false, true, false, {{"linear_before_reset", int64_t{1}}}});
+  cases.push_back({"LSTM", 6, 21, 12, 2, true, true, true});
+  cases.push_back({"LSTM", 6, 9, 5, 2, false, true, false, {{"input_forget", int64_t{1}}}});
+  for (const char* f : {"Relu", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu",
+                        "Softsign", "Softplus"})
+    cases.push_back({"RNN",
+                     6,
+                     10,
+                     4,
+                     2,
+                     false,
+                     false,
+                     false,
+                     {{"activations", std::vector<std::string>{f}},
+                      {"activation_alpha", std::vector<float>{0.5f}},
+                      {"activation_beta", std::vector<float>{0.25f}}}});
+  for (const Recurrent& c : cases) {
+    const bool lstm = std::string_view(c.op) == "LSTM";
+    const int64_t rows = c.hidden * (lstm ? 4 : std::string_view(c.op) == "GRU" ? 3 : 1), d = c.both ? 2 : 1;
+    const auto state = [&] { return c.state ? floats({Dim(d), Dim(c.batch), Dim(c.hidden)}) : absent(); };
+    std::vector<Arg> in{floats({Dim(c.steps), Dim(c.batch), Dim(c.inputs)}),
+                        gates({d, rows, c.inputs}, 1),
+                        gates({d, rows, c.hidden}, 2),
+                        weights({d, 2 * rows}, 3),
+                        absent(),
+                        state()};
+    if (lstm) {
+      in.push_back(state());
+      in.push_back(c.peephole ? weights({d, 3 * c.hidden}, 4) : absent());
+    }
+    AttributeList a = c.attributes;
+    a.push_back({"hidden_size", c.hidden});
+    if (c.both) a.push_back({"direction", "bidirectional"});
+    std::vector<bool> outputs(lstm ? 3 : 2, true);
+    s.add(c.op, in, a, outputs);
+  }
+}
+
 // `masked`: what stands for "not this one" in a mask of keys and queries, one row of which has nothing else;
 // nothing: no mask.
 void add_attention(Sheet& s, int64_t queries, int64_t keys, std::optional<double> masked,
@@ -154,7 +221,8 @@ void into(GeneratedBatch& batch, const std::string& name, Sheet& s,
   for (const DataSet& d : sets) options.samples.push_back(d.inputs);
   ASSERT_TRUE(compute_in_halves(s.graph(), options));
   for (const auto& n : s.graph().nodes)
-    if (const std::string_view op = n->op->name; op == "Attention" || op == "MatMul" || op == "Gemm") {
+    if (const std::string_view op = n->op->name;
+        op == "Attention" || op == "MatMul" || op == "Gemm" || op == "RNN" || op == "GRU" || op == "LSTM") {
       EXPECT_EQ(n->freedom.halves, Halves::kComputed) << label(*n) << " with " << n->freedom.half_error;
     }
   allow_winograd(s.graph(), options);
@@ -163,11 +231,12 @@ void into(GeneratedBatch& batch, const std::string& name, Sheet& s,
 
 void run(const char* name, const BuildOptions& options) {
   GeneratedBatch batch;
-  Sheet convs, pools, products, attention, tensors;
+  Sheet convs, pools, products, attention, tensors, recurrent;
   add_convs(convs);
   add_pools(pools);
   add_rows(products);
   add_tensor_products(tensors);
+  add_recurrent(recurrent);
   add_attention(attention, 5, 9, {});
   add_attention(attention, 3, 300, {});
   constexpr double kLowest = -3.4028234663852886e38;
@@ -177,6 +246,7 @@ void run(const char* name, const BuildOptions& options) {
   into(batch, "pools", pools);
   into(batch, "rows", products, {{{"M", 1}}, {{"M", 13}}});
   into(batch, "attention", attention);
+  into(batch, "recurrent", recurrent);
   into(batch, "tensors", tensors, {{{"N", 1}}, {{"N", 11}}});
   expect_good(batch.run(target(name), options), name);
 }
