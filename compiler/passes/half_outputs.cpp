@@ -13,7 +13,7 @@
 namespace sinter {
 namespace {
 
-constexpr double kSlack = 1.5;
+constexpr double kSlack = 1.2;
 constexpr size_t kFirstPieces = 8, kMostPieces = 20;
 constexpr double kSmallPart = 0.25;  // of the limit: a piece that is not worth cutting
 

@@ -83,12 +83,15 @@ int64_t buffer_bytes(const std::vector<Node*>& group, int64_t rows) {
 }
 
 // Rows a turn whose buffers take two thirds of the cache; 0 where strips are not worth it: what is
-// between is small, the weights are not, or so few rows fit that the tiles are broken.
+// between is small, the weights are not, or so few rows fit that the tiles are broken. Halves take half of
+// what floats would: the arena is to be half as large, and longer strips are no faster.
 int64_t rows_of(const std::vector<Node*>& group, int64_t cache, int64_t threads) {
+  const bool halves = group.front()->outputs[0]->type.dtype == DType::kF16;
+  if (halves) cache /= 2;
   int64_t between = 0, weights = 0;
   for (size_t i = 0; i + 1 < group.size(); ++i) between += bytes(*group[i]->outputs[0]);
   for (const Node* n : group)
-    if (is_op(*n, "Conv")) weights += static_cast<int64_t>(n->inputs[1]->data->bytes());
+    if (is_op(*n, "Conv")) weights += n->inputs[1]->data->bytes() / (halves ? 2 : 1);
   if (between < cache / 2 || weights > cache / 4) return 0;
   const int64_t out = row_axis(*group.back()).out;
   int64_t rows = 0;
