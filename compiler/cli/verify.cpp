@@ -7,10 +7,11 @@
 // Tolerance, for an element a and its reference b: |a - b| <= rtol * |b| + atol * (greatest |b| of the
 // tensor); a model that computes in 16-bit floats, which round after every operation in its meaning and once
 // a layer in the built one, has at least 0.02 (float16) or 0.1 (bfloat16) as rtol and atol. With --fp16 they
-// are twice --fp16-error at least: what a layer loses comes to what those before it lost. NaN equals NaN;
-// infinities and integers are exact, but for 8-bit ones, which may differ by one: sums in another order round
-// to another side. The least tolerance of floats is the smallest normal one: what is below has no digits to
-// compare, and tile matrices take it for zero.
+// are twice --fp16-error at least: what a layer loses comes to what those before it lost; and of layers that
+// add the greatest operand counts where it is greater than the results. NaN equals NaN; infinities and
+// integers are exact, but for 8-bit ones, which may differ by one: sums in another order round to another
+// side. The least tolerance of floats is the smallest normal one: what is below has no digits to compare, and
+// tile matrices take it for zero.
 //
 // The greatest of nearly equal numbers, or which of them pass a threshold, is decided by their rounding, and
 // all that follows differs with it. Where the built model's integers are just what its own inputs to that
@@ -64,14 +65,15 @@ struct Difference {
   bool ok() const { return ratio <= 1 && shape.empty(); }
 };
 
-Difference compare(const Tensor& got, const Tensor& want, const Options& o) {
+// `scale`: what tolerances are relative to where the greatest of `want` is smaller.
+Difference compare(const Tensor& got, const Tensor& want, const Options& o, double scale = 0) {
   Difference d;
   if (got.shape() != want.shape()) {
     d.shape = fmt::format("{} instead of {}", type_text(got), type_text(want));
     return d;
   }
   const double least = want.dtype() == DType::kF64 ? 0.0 : double{std::numeric_limits<float>::min()};
-  double largest = 0;
+  double largest = scale;
   for (int64_t i = 0; i < want.size(); ++i)
     if (const double w = std::abs(want.real(i)); std::isfinite(w)) largest = std::max(largest, w);
   for (int64_t i = 0; i < want.size(); ++i) {
@@ -244,6 +246,22 @@ std::vector<Tensor> meaning(const Compiled& c, const Case& data, Written written
   });
 }
 
+// With --fp16, the greatest operand of a layer that adds: where terms cancel, their errors do not.
+double scale_of_sum(const Layer& l, const Values& reference, const Options& o) {
+  static const std::set<std::string_view> kSums = {"elementwise", "Add",         "Sub",
+                                                   "Sum",         "Mean",        "ReduceMean",
+                                                   "ReduceSum",   "AveragePool", "GlobalAveragePool"};
+  double largest = 0;
+  if (!o.fp16 || kSums.count(l.node->op->name) == 0) return largest;
+  for (const Parameter& p : l.parameters) {
+    const auto r = p.kind == Parameter::Kind::kInput ? reference.find(p.value->origin) : reference.end();
+    if (r == reference.end() || !is_float(r->second.dtype())) continue;
+    for (int64_t i = 0; i < r->second.size(); ++i)
+      if (const double x = std::abs(r->second.real(i)); std::isfinite(x)) largest = std::max(largest, x);
+  }
+  return largest;
+}
+
 // Compares every traced value that the model knows; prints the first layer at fault. True: no difference.
 bool check_layers(const Compiled& c, const Traced& traced, const Values& reference, const Options& o) {
   std::map<const Value*, bool> wrong;
@@ -260,7 +278,7 @@ bool check_layers(const Compiled& c, const Traced& traced, const Values& referen
       const Tensor* got = written_by(i, v, traced);
       const auto want = got ? reference.find(v->origin) : reference.end();
       if (want == reference.end()) continue;
-      const Difference d = compare(*got, want->second, o);
+      const Difference d = compare(*got, want->second, o, scale_of_sum(l, reference, o));
       known = true;
       if (d.ok()) worst = std::max(worst, d.ratio);
       wrong[v] = !d.ok();
