@@ -1,4 +1,4 @@
-// ai.onnx.ml: calls of runtime/sinter/ml.h, trees.h and svm.h with the model's tables.
+// ai.onnx.ml but for trees: calls of runtime/sinter/ml.h and svm.h with the model's tables.
 #include <cmath>
 
 #include "emit/expr_text.h"
@@ -198,41 +198,6 @@ void emit_svm_classifier(LayerWriter& w) {
   w.out.line("sinter::svm_classes(shape, model, {}, {}, {}, {}, {});", o.x, o.rows, work, labels, y);
 }
 
-// ---- Trees
-
-struct ForestText {
-  std::string base, scores, seen;
-};
-ForestText declare_forest(LayerWriter& w, const ForestTables& f) {
-  static constexpr const char* kSums[] = {"kAverage", "kSum", "kMin", "kMax"};
-  ForestText t{table(w, "base", "double", f.base), w.scratch("scores", "double", f.targets),
-               w.scratch("seen", "std::int32_t", f.targets)};
-  const std::string tables[] = {table(w, "nodes", "sinter::TreeNode", f.nodes),
-                                table(w, "weights", "sinter::TreeWeight", f.weights),
-                                table(w, "roots", "std::int32_t", f.roots)};
-  w.out.line("const sinter::Forest forest{{{}, {}, {}, sinter::TreeSum::{}}};", fmt::join(tables, ", "),
-             f.roots.size(), f.targets, kSums[static_cast<int>(f.sum)]);
-  return t;
-}
-void emit_trees(LayerWriter& w) {
-  const ForestTables f = forest_of(w.node);
-  const Operand o = begin(w, "sinter/trees.h");
-  const ForestText t = declare_forest(w, f);
-  w.out.line("sinter::forest_regression(forest, {}, {}, {}, {}, {}, {}, {}, {});", o.x, o.rows, o.features,
-             t.base, post_text(f.post), t.scores, t.seen, w.output(0));
-}
-void emit_tree_classifier(LayerWriter& w) {
-  const ForestTables f = forest_of(w.node);
-  const Operand o = begin(w, "sinter/trees.h");
-  const ForestText t = declare_forest(w, f);
-  const std::string classes = table(w, "classes", "std::int64_t", f.classes),
-                    labels = output_or_scratch(w, 0, "labels", "std::int64_t", 1),
-                    y = output_or_scratch(w, 1, "values", "float", f.targets);
-  w.out.line("sinter::forest_classes(forest, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {});", o.x,
-             o.rows, o.features, t.base, post_text(f.post), classes, f.binary, f.single, f.probability,
-             t.scores, t.seen, labels, y);
-}
-
 }  // namespace
 
 const std::vector<Kernel>& kernels_ml() {
@@ -252,9 +217,6 @@ const std::vector<Kernel>& kernels_ml() {
       ML_ROW("ml_linear_classifier", "LinearClassifier", "LinearClassifier", emit_linear_classifier),
       ML_ROW("ml_svm_regressor", "SVMRegressor", "SVMRegressor", emit_svm_regressor),
       ML_ROW("ml_svm_classifier", "SVMClassifier", "SVMClassifier", emit_svm_classifier),
-      ML_ROW("ml_trees", "TreeEnsemble", "TreeEnsemble", emit_trees),
-      ML_ROW("ml_tree_regressor", "TreeEnsembleRegressor", "TreeEnsembleRegressor", emit_trees),
-      ML_ROW("ml_tree_classifier", "TreeEnsembleClassifier", "TreeEnsembleClassifier", emit_tree_classifier),
   };
 #undef ML_ROW
   return table;

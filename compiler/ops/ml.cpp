@@ -1,7 +1,8 @@
 // ai.onnx.ml on numbers: trees, linear models, support vector machines, scaling and encoding.
 //
-// The tables are attributes, checked in ml_tables.cpp; eval and generated code share runtime/sinter/ml.h,
-// trees.h and svm.h. Text (labels, keys, categories) and maps are refused; ZipMap is its tensor input.
+// The tables are attributes, checked in ml_tables.cpp; eval and generated code share runtime/sinter/ml.h and
+// svm.h, and what trees.h makes of scores. Text (labels, keys, categories) and maps are refused; ZipMap is
+// its tensor input.
 #include <cmath>
 
 #include "ops/ml_tables.h"
@@ -268,28 +269,83 @@ void infer_trees(Inference& x) {
   else
     x.set(0, any ? x.dtype(0) : DType::kF32, {m.rows, Dim(f.targets)});
 }
+// Whether a feature passes a node's test.
+bool passes(const ModelTreeNode& n, double v) {
+  const bool equal = v >= n.value && v <= n.value;
+  if (std::isnan(v) && n.missing_is_yes) return true;
+  switch (n.test) {
+    case TreeTest::kAtMost: return v <= n.value;
+    case TreeTest::kLess: return v < n.value;
+    case TreeTest::kAtLeast: return v >= n.value;
+    case TreeTest::kGreater: return v > n.value;
+    case TreeTest::kEqual: return equal;
+    case TreeTest::kUnequal: return !equal;
+    case TreeTest::kLeaf: break;
+  }
+  return false;
+}
+// Down each tree with each row: finish(row, scores, seen).
+template <class V, class X, class Finish>
+void scores_of_rows(const ForestTables& f, const Tensor& in, const X* x, Finish finish) {
+  const auto targets = static_cast<size_t>(f.targets);
+  for (int64_t r = 0; r < rows_of(in); ++r, x += features_of(in)) {
+    std::vector<V> scores(targets);
+    std::vector<uint8_t> seen(targets);
+    for (const int32_t root : f.roots) {
+      const ModelTreeNode* n = &f.nodes[static_cast<size_t>(root)];
+      while (n->test != TreeTest::kLeaf)
+        n = &f.nodes[static_cast<size_t>(passes(*n, static_cast<double>(cast_to<V>(x[n->feature]))) ? n->yes
+                                                                                                    : n->no)];
+      for (int32_t i = n->yes; i < n->yes + n->no; ++i) {
+        const auto t = static_cast<size_t>(f.weights[static_cast<size_t>(i)].target);
+        const V w = static_cast<V>(f.weights[static_cast<size_t>(i)].weight);
+        const bool takes = seen[t] == 0 || (f.sum == TreeSum::kMin ? w < scores[t] : w > scores[t]);
+        if (f.sum == TreeSum::kSum || f.sum == TreeSum::kAverage)
+          scores[t] += w;
+        else if (takes)
+          scores[t] = w;
+        seen[t] = 1;
+      }
+    }
+    finish(r, scores.data(), seen.data());
+  }
+}
+// with(x, V{}): V is what the trees compute in.
+template <class F>
+void with_trees(const Tensor& in, F with) {
+  with_type(in.dtype(), [&](auto tag) {
+    const auto* x = in.as<decltype(tag)>();
+    trees_in_double(in.dtype()) ? with(x, double{}) : with(x, float{});
+  });
+}
 void eval_trees(Evaluation& e) {
   const ForestTables f = forest_of(e.node);
-  std::vector<double> scores(static_cast<size_t>(f.targets));
-  std::vector<int32_t> seen(static_cast<size_t>(f.targets));
-  const double* base = f.base.empty() ? nullptr : f.base.data();
-  with_type(e.in[0].dtype(), [&](auto in) {
-    with_type(e.out[0].dtype(), [&](auto out) {
-      using Y = decltype(out);
-      forest_regression(f.view(), e.in[0].as<decltype(in)>(), rows_of(e.in[0]), features_of(e.in[0]), base,
-                        f.post, scores.data(), seen.data(), e.out[0].as<Y>());
+  std::vector<double> results(static_cast<size_t>(f.targets));
+  with_trees(e.in[0], [&](auto* x, auto v) {
+    using V = decltype(v);
+    const std::vector<V> base(f.base.begin(), f.base.end());
+    scores_of_rows<V>(f, e.in[0], x, [&](int64_t r, const V* scores, const uint8_t* seen) {
+      finish_regression(f.sum, static_cast<int64_t>(f.roots.size()), base.empty() ? nullptr : base.data(),
+                        f.post, f.targets, scores, seen, results.data());
+      for (int64_t t = 0; t < f.targets; ++t)
+        e.out[0].set_real(r * f.targets + t, results[static_cast<size_t>(t)]);
     });
   });
 }
 void eval_tree_classifier(Evaluation& e) {
   const ForestTables f = forest_of(e.node);
-  std::vector<double> scores(static_cast<size_t>(f.targets));
-  std::vector<int32_t> seen(static_cast<size_t>(f.targets));
+  std::vector<double> results(static_cast<size_t>(f.targets));
   Classes c(rows_of(e.in[0]), f.targets);
-  with_input(e.in[0], [&](auto* x) {
-    forest_classes(f.view(), x, rows_of(e.in[0]), features_of(e.in[0]),
-                   f.base.empty() ? nullptr : f.base.data(), f.post, f.classes.data(), f.binary, f.single,
-                   f.probability, scores.data(), seen.data(), c.labels.data(), c.scores.data());
+  with_trees(e.in[0], [&](auto* x, auto v) {
+    using V = decltype(v);
+    const std::vector<V> base(f.base.begin(), f.base.end());
+    scores_of_rows<V>(f, e.in[0], x, [&](int64_t r, const V* scores, const uint8_t* seen) {
+      c.labels[static_cast<size_t>(r)] =
+          finish_classes(f.classes(), base.empty() ? nullptr : base.data(), scores, seen, results.data());
+      for (int64_t t = 0; t < f.targets; ++t)
+        c.scores[static_cast<size_t>(r * f.targets + t)] =
+            static_cast<float>(results[static_cast<size_t>(t)]);
+    });
   });
   c.store(e, f.targets);
 }

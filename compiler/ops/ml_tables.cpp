@@ -64,7 +64,7 @@ void check_trees(ForestTables& f) {
     std::vector<int32_t> stack{root};
     while (!stack.empty()) {
       const int32_t at = stack.back();
-      const TreeNode& n = f.nodes[static_cast<size_t>(at)];
+      const ModelTreeNode& n = f.nodes[static_cast<size_t>(at)];
       char& s = state[static_cast<size_t>(at)];
       if (s != kNew || n.test == TreeTest::kLeaf) {
         s = kDone;
@@ -81,7 +81,7 @@ void check_trees(ForestTables& f) {
       }
     }
   }
-  for (const TreeWeight& w : f.weights)
+  for (const TreeWeight<double>& w : f.weights)
     if (w.target < 0 || w.target >= f.targets)
       refuse("a leaf names the target {} of {}", w.target, f.targets);
 }
@@ -121,7 +121,7 @@ void read_nodes_by_id(const Attributes& a, const std::string& leaves, ForestTabl
     return static_cast<int32_t>(it->second);
   };
   for (size_t i = 0; i < n; ++i) {
-    TreeNode node{value[i], test_of(modes[i]), 0, 0, 0, missing[i] != 0, 0};
+    ModelTreeNode node{value[i], test_of(modes[i]), 0, 0, 0, missing[i] != 0};
     if (node.test != TreeTest::kLeaf)
       node.feature = small(feature[i], "nodes_featureids"), node.yes = child(i, yes[i]),
       node.no = child(i, no[i]);
@@ -179,13 +179,12 @@ void read_nodes_and_leaves(const Attributes& a, ForestTables& f) {
   size_t member = 0;
   for (size_t i = 0; i < n; ++i) {
     if (!(mode[i] >= 0 && mode[i] <= 6)) refuse("a node's mode is {}", mode[i]);
-    TreeNode node{split[i],
-                  TreeTest::kEqual,
-                  small(feature[i], "nodes_featureids"),
-                  place(yes[i], yes_leaf[i] != 0),
-                  place(no[i], no_leaf[i] != 0),
-                  missing[i] != 0,
-                  0};
+    ModelTreeNode node{split[i],
+                       TreeTest::kEqual,
+                       small(feature[i], "nodes_featureids"),
+                       place(yes[i], yes_leaf[i] != 0),
+                       place(no[i], no_leaf[i] != 0),
+                       missing[i] != 0};
     if (mode[i] < 6) {
       node.test = kTests[static_cast<size_t>(mode[i])];
       f.nodes[i] = node;
@@ -208,7 +207,7 @@ void read_nodes_and_leaves(const Attributes& a, ForestTables& f) {
     }
   }
   for (size_t i = 0; i < target.size(); ++i) {
-    f.nodes[n + i] = {0, TreeTest::kLeaf, 0, static_cast<int32_t>(i), 1, 0, 0};
+    f.nodes[n + i] = {0, TreeTest::kLeaf, 0, static_cast<int32_t>(i), 1, false};
     f.weights.push_back({weight[i], target[i]});
   }
   for (const int64_t root : a.integers("tree_roots")) f.roots.push_back(place(root, false));
@@ -230,14 +229,12 @@ TreeSum sum_of(const std::string& how) {
 
 void read_classes(const Attributes& a, ForestTables& f) {
   refuse_text(a, {"classlabels_strings"});
-  f.classes = a.integers("classlabels_int64s");
-  f.targets = static_cast<int64_t>(f.classes.size());
+  f.labels = a.integers("classlabels_int64s");
+  f.targets = static_cast<int64_t>(f.labels.size());
   if (f.targets < 2) refuse("{} class labels are not supported", f.targets);
   const std::vector<int64_t> ids = a.integers("class_ids");
   f.binary = f.targets == 2 && !ids.empty() &&
              std::all_of(ids.begin(), ids.end(), [&](int64_t i) { return i == ids[0]; });
-  f.single = f.binary ? ids[0] : 0;
-  if (f.single < 0 || f.single > 1) refuse("a leaf names the class {} of 2", f.single);
   const std::vector<double> weights = reals_of(a, "class_weights");
   f.probability = std::all_of(weights.begin(), weights.end(), [](double w) { return w >= 0; });
 }
@@ -270,14 +267,14 @@ ForestTables forest_of(const Node& n) {
     if (f.targets < 1 || f.targets > 1 << 20) refuse("its n_targets is {}", f.targets);
     read_nodes_by_id(a, classifier ? "class" : "target", f);
     f.base = reals_of(a, "base_values");
-    if (f.binary && f.single == 0 && f.post == MlPost::kProbit)
-      refuse("PROBIT of a single score is not supported");
-    // For two classes the specification leaves open what base_values mean, and runtimes differ.
-    if (classifier && f.targets == 2 && !f.base.empty() && !(f.base.size() == 1 && f.binary && f.single == 0))
-      refuse("its {} base_values of two classes are not supported", f.base.size());
-    if (f.base.size() == 1 && f.binary) f.base.assign(2, f.base[0]);
-    if (!f.base.empty() && static_cast<int64_t>(f.base.size()) != f.targets)
+    f.bases = static_cast<int64_t>(f.base.size());
+    const bool one_of_two = classifier && f.targets == 2 && f.bases == 1;
+    if (f.bases != 0 && f.bases != f.targets && !one_of_two)
       refuse("its base_values has {} entries, not {}", f.base.size(), f.targets);
+    if (one_of_two) f.base.push_back(0);
+    // ONNX Runtime leaves the second class's value unset then.
+    if (f.binary && f.bases < 2 && f.post == MlPost::kProbit && a.integers("class_ids")[0] == 0)
+      refuse("PROBIT of a single score is not supported");
   }
   check_trees(f);
   return f;

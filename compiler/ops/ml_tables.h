@@ -21,24 +21,32 @@ std::vector<double> reals_of(const Attributes&, const std::string& name);
 std::vector<float> floats_of(const Attributes&, const std::string& name, std::vector<float> fallback = {});
 MlPost post_of(const Attributes&);  // attribute post_transform, as text; refuses others
 
-// The trees of TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier. Every child exists, no node is
-// below itself, every target is one, every feature is >= 0.
+// The trees of TreeEnsemble, TreeEnsembleRegressor and TreeEnsembleClassifier, as the model has them. Every
+// child exists, no node is below itself, every target is one, every feature is >= 0.
+enum class TreeTest : int32_t { kLeaf, kAtMost, kLess, kAtLeast, kGreater, kEqual, kUnequal };
+struct ModelTreeNode {
+  double value = 0;
+  TreeTest test = TreeTest::kLeaf;
+  int32_t feature = 0;
+  int32_t yes = 0, no = 0;      // nodes; of a leaf: its first weight and how many it has
+  bool missing_is_yes = false;  // NaN passes whatever the test
+};
 struct ForestTables {
-  std::vector<TreeNode> nodes;
-  std::vector<TreeWeight> weights;
+  std::vector<ModelTreeNode> nodes;
+  std::vector<TreeWeight<double>> weights;
   std::vector<int32_t> roots;
   std::vector<double> base;           // empty or one a target
   int64_t targets = 0, features = 0;  // features: one more than the greatest that a node asks for
   TreeSum sum = TreeSum::kSum;
   MlPost post = MlPost::kNone;
   // Classifiers.
-  std::vector<int64_t> classes;
+  std::vector<int64_t> labels;
+  int64_t bases = 0;  // how many base values the model has
   bool binary = false, probability = false;
-  int64_t single = 0;
-  Forest view() const {
-    return {nodes.data(), weights.data(), roots.data(), static_cast<int64_t>(roots.size()), targets, sum};
-  }
+  TreeClasses classes() const { return {labels.data(), targets, bases, post, binary, probability}; }
 };
+// Features, thresholds and weights of float64 inputs are doubles, of others floats, as in ONNX Runtime.
+inline bool trees_in_double(DType input) { return input == DType::kF64; }
 ForestTables forest_of(const Node&);
 
 // LabelEncoder: keys ascending (NaN last), their values, what others become.

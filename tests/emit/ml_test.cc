@@ -32,24 +32,34 @@ void with_nan(Tensor& t, std::mt19937& random) {
     if (is_float(t.dtype())) t.set_real(i, std::numeric_limits<double>::quiet_NaN());
 }
 
-// Two full trees of depth 2, all tests.
-AttributeList trees(const std::string& leaves, const Ints& targets) {
+// Two full trees of depth 2, all tests; or more than run side by side.
+AttributeList trees(const std::string& leaves, const Ints& targets, int64_t count = 2, bool missing = false) {
   Ints tree, node, yes, no, feature, leaf_tree, leaf_node, ids;
   S modes;
   const char* const tests[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
                                "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
-  for (int64_t t = 0; t < 2; ++t)
+  Ints tracks;
+  for (int64_t t = 0; t < count; ++t)
     for (int64_t i = 0; i < 7; ++i) {
       tree.push_back(t), node.push_back(i), feature.push_back(i % 3);
       yes.push_back(i < 3 ? 2 * i + 1 : 0), no.push_back(i < 3 ? 2 * i + 2 : 0);
-      modes.push_back(i < 3 ? tests[t * 3 + i] : "LEAF");
+      modes.push_back(i < 3 ? tests[(t * 3 + i) % 6] : "LEAF");
+      tracks.push_back(missing && i < 3 ? (t + i) % 2 : 0);
       if (i < 3) continue;
       leaf_tree.push_back(t), leaf_node.push_back(i), ids.push_back(targets[node.size() % targets.size()]);
     }
-  return {{"nodes_treeids", tree},    {"nodes_nodeids", node},           {"nodes_featureids", feature},
-          {"nodes_modes", modes},     {"nodes_values", noise(14, 3)},    {"nodes_truenodeids", yes},
-          {"nodes_falsenodeids", no}, {leaves + "_treeids", leaf_tree},  {leaves + "_nodeids", leaf_node},
-          {leaves + "_ids", ids},     {leaves + "_weights", noise(8, 4)}};
+  return {{"nodes_treeids", tree},
+          {"nodes_nodeids", node},
+          {"nodes_featureids", feature},
+          {"nodes_modes", modes},
+          {"nodes_values", noise(tree.size(), 3)},
+          {"nodes_truenodeids", yes},
+          {"nodes_falsenodeids", no},
+          {leaves + "_treeids", leaf_tree},
+          {leaves + "_nodeids", leaf_node},
+          {leaves + "_ids", ids},
+          {leaves + "_weights", noise(ids.size(), 4)},
+          {"nodes_missing_value_tracks_true", tracks}};
 }
 AttributeList operator+(AttributeList a, const AttributeList& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -59,7 +69,7 @@ AttributeList operator+(AttributeList a, const AttributeList& b) {
 TEST(MlKernels, TreesLinearModelsAndMachines) {
   GeneratedBatch batch;
   Sheet s;
-  const Dim n = s.symbol("N", 0, 20);
+  const Dim n = s.symbol("N", 0, 140);
   for (const char* sum : {"SUM", "MIN", "MAX", "AVERAGE"})
     s.add("TreeEnsembleRegressor", {floats({n, 3}, with_nan)},
           trees("target", {0, 1}) +
@@ -75,9 +85,19 @@ TEST(MlKernels, TreesLinearModelsAndMachines) {
           AttributeList{{"coefficients", noise(9, 1)}, {"classlabels_ints", Ints{4, 5, 9}}} + how,
           {true, true});
   }
+  // Rows in blocks, in groups and one by one; features in float and double; leaves of several targets.
+  for (const DType t : {DType::kF32, DType::kF64, DType::kI64})
+    for (const bool missing : {false, true}) {
+      s.add("TreeEnsembleRegressor", {values(t, {n, 3}, with_nan)},
+            trees("target", {0}, 11, missing) + AttributeList{{"base_values", F{.5f}}});
+      s.add("TreeEnsembleClassifier", {values(t, {n, 3}, with_nan)},
+            trees("class", {0, 1}, 11, missing) +
+                AttributeList{{"classlabels_int64s", Ints{4, 5}}, {"base_values", F{.5f, -.25f}}},
+            {true, true});
+    }
   s.add("LinearRegressor", {values(DType::kI64, {n, 3})},
         {{"coefficients", noise(6, 1)}, {"intercepts", noise(2, 2)}, {"targets", int64_t{2}}});
-  s.into(batch, "trees", {{{"N", 0}}, {{"N", 20}}});
+  s.into(batch, "trees", {{{"N", 0}}, {{"N", 20}}, {{"N", 139}}});
   for (const char* kernel : {"LINEAR", "POLY", "RBF", "SIGMOID"}) {
     const AttributeList how = {{"kernel_type", std::string(kernel)}, {"kernel_params", F{.3f, .2f, 3}}};
     s.add("SVMRegressor", {floats({6, 3})},
