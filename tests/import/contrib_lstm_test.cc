@@ -64,6 +64,56 @@ TEST(ContribLstm, AsOnnxRuntime) {
     EXPECT_EQ(difference_of(behind[i], want[i], 1e-5), "") << "output " << i;
 }
 
+// Sequences that end early: their steps and states are 0 behind the end, their cell stays; the range of the
+// inputs counts the steps that some sequence has, that of the states the sequences that go on.
+TEST(ContribLstm, SequencesOfUnequalLengthsAsOnnxRuntime) {
+  const auto g = graph_of(
+      std::string("<ir_version: 8, opset_import: [\"\" : 18, \"com.microsoft\" : 1]> g (float[3,2,2] x, "
+                  "float[2,2,2] h0, float[2,2,2] c0, int32[2] n) => (float[3,2,2,2] y, float[2,2,2] h, "
+                  "float[2,2,2] c) { ") +
+      kWeights +
+      "y, h, c = com.microsoft.DynamicQuantizeLSTM<hidden_size = 2, direction = \"bidirectional\">(x, W, R, "
+      "B, n, h0, c0, , ws, wz, rs, rz) }");
+  const auto passed = g->clone();
+  run_only(*passed, {"all"});
+  const Tensor x = floats({-1.73, -0.0044, 1.2136, 0.7571, 0.2157, -0.3172, 0.2932, -0.2433, 4.086, -3.972,
+                           0.671, -0.554},
+                          {3, 2, 2}),
+               h0 = floats({0.5434, 0.2246, 2.55, 1.4987, 1.4967, -2.0395, -0.3403, -0.6086}, {2, 2, 2}),
+               c0 = floats({0.5327, -2.279, 1.1745, 1.067, -1.3021, -0.9785, -0.8012, 0.0433}, {2, 2, 2});
+  const struct {
+    std::vector<int64_t> lengths;
+    std::vector<float> y, h, c;
+  } cases[] = {
+      {{2, 1},
+       {0.04301,  -0.516166, 0.070535, 0.377341, -0.464843, 0.068665, 0.073325, 0.053555,
+        0.178561, -0.134123, 0,        0,        -0.386567, 0.12079,  0,        0,
+        0,        0,         0,        0,        0,         0,        0,        0},
+       {0.178561, -0.134123, 0.070535, 0.377341, -0.464843, 0.068665, 0.073325, 0.053555},
+       {0.350647, -0.30523, 1.99329, 0.783648, -0.630156, 0.080141, 0.274262, 0.250367}},
+      {{1, 3},
+       {0.043236, -0.516059, 0.070834, 0.377929, -0.570689, 0.090564, 0.121767,  -0.004503,
+        0,        0,         0.303366, 0.212035, 0,         0,        0.018366,  -0.084434,
+        0,        0,         0.302082, 0.148817, 0,         0,        -0.010679, -0.021121},
+       {0.043236, -0.516059, 0.302082, 0.148817, -0.570689, 0.090564, 0.121767, -0.004503},
+       {0.0828, -0.78459, 1.20715, 0.314658, -0.679279, 0.110911, 0.517599, -0.018088}},
+      {{0, 2},
+       {0, 0, 0.070535,  0.377341, 0, 0, 0.106379, 0.006173, 0, 0, 0.302732, 0.211519,
+        0, 0, -0.044268, 0.002389, 0, 0, 0,        0,        0, 0, 0,        0},
+       {0, 0, 0.302732, 0.211519, 0, 0, 0.106379, 0.006173},
+       {0, 0, 1.18029, 0.414872, 0, 0, 0.472063, 0.024757}},
+  };
+  for (const auto& k : cases) {
+    const std::vector<Tensor> in{x, h0, c0, Tensor::of(k.lengths).converted(DType::kI32)},
+        want{floats(k.y, {3, 2, 2, 2}), floats(k.h, {2, 2, 2}), floats(k.c, {2, 2, 2})};
+    for (const Graph* each : {g.get(), passed.get()}) {
+      const std::vector<Tensor> got = evaluate(*each, in);
+      for (size_t i = 0; i < want.size(); ++i)
+        EXPECT_EQ(difference_of(got[i], want[i], 1e-5), "") << "output " << i << " lengths " << k.lengths[0];
+    }
+  }
+}
+
 TEST(ContribLstm, Refusals) {
   const auto why = [](const char* node) {
     return refusal_of([&] {
@@ -74,10 +124,9 @@ TEST(ContribLstm, Refusals) {
           kWeights + node + " }");
     });
   };
-  EXPECT_NE(why("y = com.microsoft.DynamicQuantizeLSTM<hidden_size = 2, direction = \"bidirectional\">(x, W, "
-                "R, B, n, , "
-                ", , ws, wz, rs, rz)")
-                .find("sequence_lens of more than one sequence"),
+  EXPECT_NE(why("y = com.microsoft.DynamicQuantizeLSTM<hidden_size = 2, clip = 1.0, direction = "
+                "\"bidirectional\">(x, W, R, B, n, , , , ws, wz, rs, rz)")
+                .find("sequence_lens of more than one sequence are supported with Sigmoid gates"),
             std::string::npos);
   EXPECT_NE(
       why("y = com.microsoft.DynamicQuantizeLSTM<hidden_size = 2>(x, W, R, B)").find("4 inputs, not 12"),
