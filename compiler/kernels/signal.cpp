@@ -5,6 +5,7 @@
 #include "kernels/copies.h"
 #include "kernels/nest.h"
 #include "ops/movement.h"
+#include "sinter/fft.h"
 
 namespace sinter {
 namespace {
@@ -12,15 +13,36 @@ namespace {
 bool accepts_op(const Node& n, std::string_view name) {
   return n.op->domain[0] == '\0' && n.op->name == name;
 }
-// Three complex numbers an element of a transform that is computed in `real`.
-std::string work(LayerWriter& w, const Dim& length, const char* real) {
-  if (length.hi() > int64_t{1} << 32)
+
+// Declares `shape` by the text of a call, and returns "shape, tables, work" for a transform that is computed
+// in `real`. Tables of a known shape come with the weights unless they are large or those of a chirp; else
+// the layer makes them first.
+std::string fft_memory(LayerWriter& w, const std::string& call, const std::optional<FftShape>& known,
+                       const Dim& length, const std::string& real) {
+  constexpr int64_t kMostStored = 4096;
+  if (length.hi() > int64_t{1} << 31)
     refuse_node(w.node, fmt::format("a transform of length {} has no upper bound", length.text()));
-  return w.scratch("work", fmt::format("sinter::Complex<{}>", real), 3 * length.hi());
+  const std::string type = fmt::format("sinter::Complex<{}>", real);
+  const std::string work = w.scratch("work", type, known ? known->work() : fft_most_work(length.hi()));
+  w.out.line("const sinter::FftShape shape = {};", call);
+  if (!known || known->padded != 0 || known->tables() > kMostStored) {
+    const std::string tables =
+        w.scratch("tables", type, known ? known->tables() : fft_most_tables(length.hi()));
+    w.out.line("sinter::fft_tables(shape, {}, {});", work, tables);
+    return fmt::format("shape, {}, {}", tables, work);
+  }
+  const auto stored = [&](auto tag) {
+    std::vector<Complex<decltype(tag)>> numbers(static_cast<size_t>(known->tables())),
+        buffers(static_cast<size_t>(known->work()));
+    fft_tables(*known, buffers.data(), numbers.data());
+    return w.weights("tables", type, numbers.data(), numbers.size() * sizeof(numbers[0]),
+                     fmt::format("[{}]", numbers.size()));
+  };
+  return fmt::format("shape, {}, {}", real == "double" ? stored(double{}) : stored(float{}), work);
 }
 
-const char* real_of(const Node& n) {
-  return dft_in_double(n.attributes, n.inputs[0]->type) ? "double" : "float";
+const char* real_of(const Node& n, const Dim& length) {
+  return dft_in_double(n.attributes, n.inputs[0]->type, length) ? "double" : "float";
 }
 
 // A DFT along an axis that the run tells.
@@ -36,13 +58,14 @@ void emit_dft_of_any_axis(LayerWriter& w) {
   w.summary(fmt::format("{}DFT of {} along an axis that the run tells", inverse ? "inverse " : "", text(in)));
   const std::string x = w.input(0), axis = w.input(2);
   PlainOutput y(w, n.inputs[0]->type.dtype);
-  std::string extents;
+  std::string extents, real = "float";
   Dim longest(1);
   for (size_t a = 0; a < axes; ++a) {
     extents += (a == 0 ? "" : ", ") + w.dim(in[a]);
-    longest = max(longest, n.input(1) ? *known_number(n.inputs[1]) : dft_default_length(n, in[a]));
+    const Dim length = n.input(1) ? *known_number(n.inputs[1]) : dft_default_length(n, in[a]);
+    longest = max(longest, length);
+    if (real == "float") real = real_of(n, length);
   }
-  const std::string buffers = work(w, longest, real_of(n));
   w.out.line("const std::int64_t extent[] = {{{}}};", extents);
   w.out.line("const std::int64_t axis = {0}[0] < 0 ? {0}[0] + {1} : {0}[0];", axis, in.size());
   w.out.line("if (axis < 0 || axis >= {}) return sinter::kIndexError;", axes);
@@ -57,7 +80,8 @@ void emit_dft_of_any_axis(LayerWriter& w) {
       "const sinter::DftGeometry geometry = sinter::dft_geometry(extent, {}, axis, {}, length, kept, "
       "{}, {}, {});",
       axes, w.dim(in.back()), w.dim(out.back()), inverse, inverse && half);
-  w.out.line("sinter::dft({}, geometry, {}, {});", x, buffers, y.pointer());
+  const std::string memory = fft_memory(w, "sinter::dft_shape(geometry)", std::nullopt, longest, real);
+  w.out.line("sinter::dft({}, geometry, {}, {});", x, memory, y.pointer());
   y.finish();
   w.out.line("return sinter::kOk;");
 }
@@ -76,11 +100,14 @@ void emit_dft(LayerWriter& w) {
                         axis, text(in)));
   const std::string x = w.input(0);
   PlainOutput y(w, n.inputs[0]->type.dtype);
-  const std::string buffers = work(w, length, real_of(n));
   w.out.line("const sinter::DftGeometry geometry{{{}, {}, {}, {}, {}, {}, {}, {}, {}}};",
              w.dim(product(in, 0, axis)), w.dim(product(in, axis + 1, in.size() - 1)), w.dim(in[axis]),
              w.dim(in.back()), w.dim(length), w.dim(out[axis]), w.dim(out.back()), inverse, half);
-  w.out.line("sinter::dft({}, geometry, {}, {});", x, buffers, y.pointer());
+  std::optional<FftShape> known;
+  if (length.is_static() && in.back().is_static())
+    known = fft_shape(length.value(), in.back().is(1) && !half, inverse);
+  const std::string memory = fft_memory(w, "sinter::dft_shape(geometry)", known, length, real_of(n, length));
+  w.out.line("sinter::dft({}, geometry, {}, {});", x, memory, y.pointer());
   y.finish();
 }
 
@@ -99,11 +126,15 @@ void emit_stft(LayerWriter& w) {
   const std::string window =
       windowed ? w.input(2) : fmt::format("static_cast<const {}*>(nullptr)", cpp_name(t));
   PlainOutput y(w, t);
-  const std::string buffers = work(w, min(length, Dim(in[1].hi())), "double");  // a frame fits the signal
+  const Dim longest = min(length, Dim(in[1].hi()));  // a frame fits the signal
+  const bool real = in.size() == 2 || in[2].is(1);
+  std::optional<FftShape> known;
+  if (length.is_static() && (real || in[2].is_static())) known = fft_shape(length.value(), real, false);
   w.out.line("const sinter::StftGeometry geometry{{{}, {}, {}, {}, {}, {}, {}}};", w.dim(in[0]), w.dim(in[1]),
              in.size() == 2 ? "1" : w.dim(in[2]), w.dim(out[1]), w.dim(*known_number(n.inputs[1])),
              w.dim(length), w.dim(out[2]));
-  w.out.line("sinter::stft({}, {}, geometry, {}, {});", x, window, buffers, y.pointer());
+  const std::string memory = fft_memory(w, "sinter::stft_shape(geometry)", known, longest, "double");
+  w.out.line("sinter::stft({}, {}, geometry, {}, {});", x, window, memory, y.pointer());
   y.finish();
 }
 
@@ -141,7 +172,7 @@ void emit_mel(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_signal() {
   static const std::vector<Kernel> table = {
-      {"dft", "DFT of any length, by its prime factors",
+      {"dft", "DFT of any length, by its factors or a chirp",
        [](const Node& n, const Context&) { return accepts_op(n, "DFT"); }, emit_dft},
       {"stft", "STFT, one frame after the other",
        [](const Node& n, const Context&) { return accepts_op(n, "STFT"); }, emit_stft},

@@ -30,8 +30,11 @@ Dim dft_default_length(const Node& n, const Dim& extent) {
   const bool half = n.attributes.integer("inverse", 0) != 0 && n.attributes.integer("onesided", 0) != 0;
   return half ? (extent - 1) * 2 : extent;
 }
-bool dft_in_double(const Attributes& a, const TensorType& signal) {
-  return a.integer("double", 0) != 0 || signal.dtype == DType::kF64 || signal.shape.back().is(1);
+bool dft_in_double(const Attributes& a, const TensorType& signal, const Dim& length) {
+  constexpr int64_t kNoChirp = 64;  // lengths that have no large prime factor
+  const bool chirp =
+      length.is_static() ? fft_shape(length.value(), false, false).padded != 0 : length.hi() > kNoChirp;
+  return a.integer("double", 0) != 0 || signal.dtype == DType::kF64 || signal.shape.back().is(1) || chirp;
 }
 Dim dft_kept(const Node& n, const Dim& length) {
   const bool half = n.attributes.integer("inverse", 0) == 0 && n.attributes.integer("onesided", 0) != 0;
@@ -109,10 +112,13 @@ void eval_dft(Evaluation& e) {
   with_float(x.dtype(), [&](auto tag) {
     using T = decltype(tag);
     const auto transformed = [&](auto real) {
-      std::vector<Complex<decltype(real)>> work(static_cast<size_t>(3 * length));
-      dft(x.as<T>(), g, work.data(), e.out[0].as<T>());
+      const FftShape shape = dft_shape(g);
+      std::vector<Complex<decltype(real)>> work(static_cast<size_t>(shape.work())),
+          tables(static_cast<size_t>(shape.tables()));
+      fft_tables(shape, work.data(), tables.data());
+      dft(x.as<T>(), g, shape, tables.data(), work.data(), e.out[0].as<T>());
     };
-    if (dft_in_double(e.attributes(), {x.dtype(), Shape(x.shape().begin(), x.shape().end())}))
+    if (dft_in_double(e.attributes(), {x.dtype(), Shape(x.shape().begin(), x.shape().end())}, length))
       transformed(double{});
     else
       transformed(float{});
@@ -153,8 +159,12 @@ void eval_stft(Evaluation& e) {
   const StftGeometry g{x.dim(0), x.dim(1), parts, y.dim(1), e.in[1].integer(0), length, y.dim(2)};
   with_float(x.dtype(), [&](auto tag) {
     using T = decltype(tag);
-    std::vector<Complex<double>> work(static_cast<size_t>(3 * length));
-    stft(x.as<T>(), e.has(2) ? e.in[2].as<T>() : nullptr, g, work.data(), e.out[0].as<T>());
+    const FftShape shape = stft_shape(g);
+    std::vector<Complex<double>> work(static_cast<size_t>(shape.work())),
+        tables(static_cast<size_t>(shape.tables()));
+    fft_tables(shape, work.data(), tables.data());
+    stft(x.as<T>(), e.has(2) ? e.in[2].as<T>() : nullptr, g, shape, tables.data(), work.data(),
+         e.out[0].as<T>());
   });
 }
 

@@ -34,6 +34,8 @@ TEST(SignalKernels, DftStftAndWindows) {
     s.add("DFT", {values(t, {3, 17, 2})});
     s.add("STFT", {values(t, {2, 40, 1}), number(5), values(t, {12})});
   }
+  for (int64_t length : {149, 298, 512})  // by a chirp, of halves too, and in fours
+    for (int64_t parts : {1, 2}) s.add("DFT", {floats({2, 300, parts}), number(length)});
   s.add("STFT", {floats({n, 40, 2}), number(7), absent(), number(9)}, {{"onesided", int64_t{0}}});
   s.add("STFT", {floats({2, n + 20, 1}), number(3), floats({20})});
   s.into(batch, "transforms", {{{"N", 1}}, {{"N", 7}}, {{"N", 40}}});
