@@ -3,11 +3,13 @@
 // The tables (sinter/resize.h) are weights where the extents are known, else the layer fills scratch first.
 // Loops run over the output; at each resized axis the taps of this output are looked up. Where the last axis
 // keeps its size, as channels-last tensors do, the innermost loop runs over whole vectors with the taps'
-// pointers and weights ready.
+// pointers and weights ready. Where floats are blended along the last axis too, a row's taps along the other
+// axes are summed up first, whole vectors of the input at a time; then the row is resized, and finished.
 #include "ops/resize.h"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "emit/epilogue.h"
 #include "ops/op.h"
@@ -99,6 +101,10 @@ class Writer {
       }
       axes_.push_back(axis);
     }
+    blends_rows_ = kind_ != ResizeKind::kNearest && rule_.transform != ResizeTransform::kTfCropAndResize &&
+                   !axes_.empty() && axes_.back().resized && axes_.back().in_stride.is(1) &&
+                   axes_.back().out_stride.is(1) && t_ == DType::kF32 && element_type(n_) == t_ &&
+                   epilogue_.has_vector() && w_.target.lanes > 1;
     // A last axis of one element, so that there always is a plain innermost loop.
     if (axes_.empty() || (axes_.back().resized && epilogue_.empty()))
       inner_ = false;
@@ -240,7 +246,7 @@ class Writer {
   }
 
   void loops() {
-    const size_t depth = inner_ ? axes_.size() - 1 : axes_.size();
+    const size_t depth = inner_ || blends_rows_ ? axes_.size() - 1 : axes_.size();
     std::string in = "0", out = "0";
     std::vector<size_t> resized;
     size_t parted = 0;
@@ -258,6 +264,7 @@ class Writer {
     if (in.size() > 4) in = in.substr(4);
     if (out.size() > 4) out = out.substr(4);
     w_.out.line("{}* to = {} + {};", cpp_name(n_.outputs[0]->type.dtype), y_, out);
+    if (blends_rows_) taps_ /= axes_.back().taps;
     taps(resized, in);
     const bool crops = rule_.transform == ResizeTransform::kTfCropAndResize;
     if (crops) {
@@ -278,9 +285,89 @@ class Writer {
         w_.out.line("}}");
       }
     }
-    inner();
+    blends_rows_ ? resize_row(blended_row()) : inner();
     for (size_t a = 0; a < depth; ++a) w_.out.line("}}");
     w_.close_parts();
+  }
+
+  // Loops over `extent` by variable v: whole vectors, and what is left. No loop that never runs: compilers
+  // warn of these.
+  void over_lanes(const Dim& extent, const char* v, const std::function<void()>& vector,
+                  const std::function<void()>& element) {
+    const int64_t lanes = w_.target.lanes;
+    const bool known = extent.is_static();
+    w_.include("sinter/math.h");
+    w_.out.line("std::int64_t {} = 0;", v);
+    if (!known || extent.value() >= lanes) {
+      w_.out.line("for (; {0} + kLanes <= {1}; {0} += kLanes) {{", v, w_.dim(extent));
+      vector();
+      w_.out.line("}}");
+    }
+    if (known && extent.value() % lanes == 0) return;
+    w_.out.line("for (; {0} < {1}; ++{0}) {{", v, w_.dim(extent));
+    element();
+    w_.out.line("}}");
+  }
+
+  // The sum of the taps along all axes but the last one: a row of the input.
+  std::string blended_row() {
+    if (!weighted_) return "from[0]";
+    const Dim& extent = n_.inputs[0]->type.shape.back();
+    const std::string row = w_.floats_of_part("blended", std::max<int64_t>(extent.hi(), 1));
+    over_lanes(
+        extent, "i",
+        [&] {
+          w_.out.line("f32v sum = mul(load(from[0] + i), splat(weight[0]));");
+          w_.out.line("for (int t = 1; t < {}; ++t) sum = fma(load(from[t] + i), splat(weight[t]), sum);",
+                      taps_);
+          w_.out.line("store({} + i, sum);", row);
+        },
+        [&] {
+          w_.out.line("float sum = from[0][i] * weight[0];");
+          w_.out.line("for (int t = 1; t < {}; ++t) sum += from[t][i] * weight[t];", taps_);
+          w_.out.line("{}[i] = sum;", row);
+        });
+    return row;
+  }
+
+  // The taps along the last axis, and the epilogue of whole vectors.
+  void resize_row(const std::string& from) {
+    const Axis& a = axes_.back();
+    const std::string row =
+        epilogue_.empty() ? "to" : w_.floats_of_part("resized", std::max<int64_t>(a.extent.hi(), 1));
+    w_.out.line("for (std::int64_t k = 0; k < {}; ++k) {{", w_.dim(a.extent));
+    if (a.taps <= 4) {
+      std::string sum;
+      for (int t = 0; t < a.taps; ++t)
+        sum += fmt::format("{0}{1}[{2}[k * {4} + {5}]] * {3}[k * {4} + {5}]", t == 0 ? "" : " + ", from,
+                           a.index, a.weight, a.taps, t);
+      w_.out.line("{}[k] = {};", row, sum);
+    } else {
+      w_.out.line("float sum = 0.0f;");
+      w_.out.line("for (std::int64_t t = k * {0}; t < k * {0} + {0}; ++t) sum += {1}[{2}[t]] * {3}[t];",
+                  a.taps, from, a.index, a.weight);
+      w_.out.line("{}[k] = sum;", row);
+    }
+    w_.out.line("}}");
+    if (epilogue_.empty()) return;
+    const auto index = row_index("o");
+    over_lanes(
+        a.extent, "o",
+        [&] {
+          w_.out.line("store(to + o, {});",
+                      epilogue_.vector(fmt::format("load({} + o)", row), index, "", w_.out));
+        },
+        [&] {
+          w_.out.line(
+              "to[o] = {};",
+              store_text(epilogue_.dtype(), epilogue_.scalar(row + "[o]", index, w_.out, TextMode::kLane)));
+        });
+  }
+  std::vector<std::string> row_index(const std::string& last) const {
+    std::vector<std::string> i;
+    for (size_t a = 0; a + 1 < axes_.size(); ++a) i.push_back(fmt::format("i{}", a));
+    i.push_back(last);
+    return i;
   }
 
   // from[k], weight[k]: where each of the taps' products begins and what it weighs.
@@ -376,7 +463,7 @@ class Writer {
   ResizeKind kind_ = ResizeKind::kNearest;
   DType t_ = DType::kF32;
   std::vector<Axis> axes_;
-  bool inner_ = true, weighted_ = false;
+  bool inner_ = true, weighted_ = false, blends_rows_ = false;
   bool by_run_ = false;   // scales or roi come with the run
   bool checked_ = false;  // a table is made by a function that may fail
   int64_t taps_ = 1;
