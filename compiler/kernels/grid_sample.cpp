@@ -6,7 +6,7 @@
 namespace sinter {
 namespace {
 
-constexpr int64_t kSideBySide = 8;  // kGroup of sinter/grid_sample.h
+constexpr int64_t kPositions = 32;  // of GridLanes in sinter/grid_lanes.h
 
 bool accepts_sample(const Node& n, const Context&) {
   return std::string_view(n.op->name) == "GridSample" && n.op->domain[0] == 0;
@@ -39,21 +39,25 @@ void emit_sample(LayerWriter& w) {
   PlainOutput out(w, n.inputs[0]->type.dtype);
   declare_dims(w, image, 2, axes);
   // With its channels side by side, an image is read by whole vectors.
-  const bool turns = n.inputs[0]->type.dtype == DType::kF32 && image[1].hi() >= kSideBySide;
-  const std::string turned =
-      turns ? w.scratch("turned", "float", product(image, 1).hi()) : std::string("nullptr");
+  const DType t = n.inputs[0]->type.dtype;
+  std::string lanes;
+  if (t == DType::kF32 && element_type(n) == t && w.target.lanes > 1 && image[1].hi() >= w.target.lanes) {
+    w.include("sinter/grid_lanes.h");
+    lanes = fmt::format(", GridLanes{{{}, {}}}", w.scratch("turned", "float", product(image, 1).hi()),
+                        w.scratch("results", "float", (image[1] * kPositions).hi()));
+  }
   const Dim positions = product(grid, 1, grid.size() - 1);
   const std::string plane = w.dim(product(image, 1)), spots = w.dim(positions), channels = w.dim(image[1]);
   w.out.put(loop_text("n", w.dim(image[0])));
   w.out.line("sinter::grid_sample<{}>({} + n * {}, {} + n * {}, {} + n * {}, {}, dims,", width, x, plane, g,
              w.dim(positions * Dim(static_cast<int64_t>(axes))), out.pointer(), w.dim(image[1] * positions),
              channels);
-  w.out.line("                       {}, {}, sinter::GridPadding::{}, {});", spots,
+  w.out.line("                       {}, {}, sinter::GridPadding::{}{});", spots,
              n.attributes.integer("align_corners", 0) != 0,
              padding == "border"       ? "kBorder"
              : padding == "reflection" ? "kReflection"
                                        : "kZeros",
-             turned);
+             lanes);
   w.out.line("}}");
   out.finish();
 }

@@ -3,8 +3,8 @@
 //
 // Positions are normalised: -1 and 1 are the centres of the first and last pixel (align_corners) or their
 // outer edges. For a block of positions the taps along every axis are found once; their products are offsets
-// and weights that serve all channels. Of float images whose channels are many, a copy has eight channels of
-// a pixel side by side, so that a tap is one vector. NaN reads as no pixel (zeros) or as the first one.
+// and weights that serve all channels. Float images with many channels are turned first where positions are
+// many (sinter/grid_lanes.h). NaN reads as no pixel (zeros) or as the first one.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -56,15 +56,19 @@ inline void add_tap(Axis& a, double at, double weight, std::int64_t n, bool alig
   a.weight[a.count++] = weight;
 }
 
-// `position` is normalised and of the grid's precision T (float for the 16-bit types); n >= 1.
+// Where a normalised position lies among n >= 1 pixels; of the grid's precision T (float for the 16-bit
+// types).
 template <class T>
-inline Axis axis_taps(T position, std::int64_t n, int width, bool align, GridPadding padding) {
-  Axis a = {{0, 0, 0, 0}, {0.0, 0.0, 0.0, 0.0}, 0};
+inline double place(T position, std::int64_t n, bool align) {
   const T length = static_cast<T>(n);
   // Rounded as it stands, whatever -ffp-contract says: the nearest pixel hangs on it.
   const T product = static_cast<T>(static_cast<double>(position + T{1}) * static_cast<double>(length));
-  double v =
-      static_cast<double>(align ? (position + T{1}) / T{2} * (length - T{1}) : (product - T{1}) / T{2});
+  return static_cast<double>(align ? (position + T{1}) / T{2} * (length - T{1}) : (product - T{1}) / T{2});
+}
+
+// Of a place v among n pixels.
+inline Axis axis_taps(double v, std::int64_t n, int width, bool align, GridPadding padding) {
+  Axis a = {{0, 0, 0, 0}, {0.0, 0.0, 0.0, 0.0}, 0};
   if (v != v) {
     if (padding == GridPadding::kZeros) return a;
     v = 0.0;
@@ -94,8 +98,6 @@ inline Axis axis_taps(T position, std::int64_t n, int width, bool align, GridPad
 
 constexpr int power(int base, int exponent) { return exponent == 0 ? 1 : base * power(base, exponent - 1); }
 
-constexpr int kGroup = 8;  // channels that are summed at once
-
 // The taps of a block of positions.
 template <int Width, int K, class Sum>
 struct Block {
@@ -107,11 +109,54 @@ struct Block {
   // `position`: K numbers, the fastest image axis first.
   template <class G>
   void add(int p, const G* position, const std::int64_t (&dims)[K], bool align, GridPadding padding) {
+    double v[K];
+    // Whether it lies between pixels along all axes, as most do; and whether it touches one.
+    bool between = Width == 2, near = true;
+    for (int d = 0; d < K; ++d) {
+      const double extent = static_cast<double>(dims[d]);
+      v[d] = place(real(position[K - 1 - d]), dims[d], align);
+      between = between && v[d] >= 0.0 && v[d] < extent - 1.0;
+      near = near && v[d] > -1.0 && v[d] < extent;
+    }
+    if (between)
+      add_between(p, v, dims);
+    else if (Width == 2 && padding == GridPadding::kZeros && !near)
+      counts[p] = 0;
+    else
+      add_any(p, v, dims, align, padding);
+  }
+
+  void add_between(int p, const double (&v)[K], const std::int64_t (&dims)[K]) {
+    std::int64_t first = 0, stride[K];
+    double share[K][2];
+    for (int d = 0; d < K; ++d) {
+      const std::int64_t pixel = static_cast<std::int64_t>(v[d]);
+      share[d][1] = v[d] - static_cast<double>(pixel);
+      share[d][0] = 1.0 - share[d][1];
+      first = first * dims[d] + pixel;
+    }
+    stride[K - 1] = 1;
+    for (int d = K - 1; d > 0; --d) stride[d - 1] = stride[d] * dims[d];
+    for (int t = 0; t < kTaps; ++t) {
+      std::int64_t offset = first;
+      double product = 1.0;
+      for (int d = 0; d < K; ++d) {
+        const int next = t >> (K - 1 - d) & 1;
+        offset += next * stride[d];
+        product *= share[d][next];
+      }
+      at[p][t] = offset;
+      weight[p][t] = static_cast<Sum>(product);
+    }
+    counts[p] = kTaps;
+  }
+
+  void add_any(int p, const double (&v)[K], const std::int64_t (&dims)[K], bool align, GridPadding padding) {
     std::int64_t offset[kTaps] = {0};
     double product[kTaps] = {1.0};
     int count = 1;
     for (int d = 0; d < K; ++d) {
-      const Axis a = axis_taps(real(position[K - 1 - d]), dims[d], Width, align, padding);
+      const Axis a = axis_taps(v[d], dims[d], Width, align, padding);
       // From the back, so that the products can lie where their factors were.
       for (int i = count - 1; i >= 0; --i) {
         const std::int64_t before = offset[i];
@@ -133,57 +178,42 @@ struct Block {
   // Of one plane at `count` positions.
   template <class T>
   void sample(const T* plane, T* y, std::int64_t count) const {
-    for (int p = 0; p < count; ++p) {
+    for (std::int64_t p = 0; p < count; ++p) {
       Sum s{0};
       for (int t = 0; t < counts[p]; ++t) s += weight[p][t] * static_cast<Sum>(real(plane[at[p][t]]));
       put(y[p], static_cast<double>(s));
     }
   }
-
-  // Of kGroup planes whose pixels lie side by side: image [pixels][kGroup].
-  void sample_group(const float* image, float* y, std::int64_t positions, std::int64_t count) const {
-    float sums[kPositions][kGroup];
-    for (int p = 0; p < count; ++p) {
-      float s[kGroup] = {};
-      for (int t = 0; t < counts[p]; ++t) {
-        const float* pixel = image + at[p][t] * kGroup;
-        const float w = static_cast<float>(weight[p][t]);
-        for (int c = 0; c < kGroup; ++c) s[c] += w * pixel[c];
-      }
-      for (int c = 0; c < kGroup; ++c) sums[p][c] = s[c];
-    }
-    for (int c = 0; c < kGroup; ++c)
-      for (int p = 0; p < count; ++p) y[c * positions + p] = sums[p][c];
-  }
 };
 
 }  // namespace grid_detail
 
+// In place of GridLanes: planes are read where they are.
+struct NoGridLanes {};
+
 // One batch: image [channels][dims...], grid [positions][K] (fastest image axis first), y [channels]
 // [positions]. K is 1 to 3; Width 1 nearest, 2 linear, 4 cubic; every extent of the image is at least 1.
-// `turned`: null, or place for channels * pixels floats; only images of floats are copied there.
-template <int Width, int K, class T, class G>
+template <int Width, int K, class T, class G, class Lanes = NoGridLanes>
 inline void grid_sample(const T* image, const G* grid, T* y, std::int64_t channels,
                         const std::int64_t (&dims)[K], std::int64_t positions, bool align,
-                        GridPadding padding, [[maybe_unused]] float* turned) {
-  using grid_detail::kGroup;
+                        GridPadding padding, [[maybe_unused]] const Lanes& lanes = {}) {
   using Block = grid_detail::Block<Width, K, std::conditional_t<std::is_same_v<T, double>, double, float>>;
-  std::int64_t pixels = 1, grouped = 0;
+  std::int64_t pixels = 1;
   for (int d = 0; d < K; ++d) pixels *= dims[d];
-  if constexpr (std::is_same_v<T, float>)
-    if (turned != nullptr && positions * 2 >= pixels)  // else the copy takes longer than it saves
-      for (; grouped + kGroup <= channels; grouped += kGroup)
-        for (std::int64_t i = 0; i < pixels; ++i)
-          for (int c = 0; c < kGroup; ++c)
-            turned[grouped * pixels + i * kGroup + c] = image[(grouped + c) * pixels + i];
+  // Else the copy takes longer than it saves.
+  [[maybe_unused]] const bool turns = positions * Block::kTaps >= pixels;
+  if constexpr (!std::is_same_v<Lanes, NoGridLanes>)
+    if (turns) lanes.turn(image, channels, pixels);
   for (std::int64_t first = 0; first < positions; first += Block::kPositions) {
     const std::int64_t left = positions - first, count = left < Block::kPositions ? left : Block::kPositions;
     Block block;
     for (int p = 0; p < count; ++p) block.add(p, grid + (first + p) * K, dims, align, padding);
-    if constexpr (std::is_same_v<T, float>)
-      for (std::int64_t c = 0; c < grouped; c += kGroup)
-        block.sample_group(turned + c * pixels, y + c * positions + first, positions, count);
-    for (std::int64_t c = grouped; c < channels; ++c)
+    if constexpr (!std::is_same_v<Lanes, NoGridLanes>)
+      if (turns) {
+        lanes.sample(block, channels, count, y + first, positions);
+        continue;
+      }
+    for (std::int64_t c = 0; c < channels; ++c)
       block.sample(image + c * pixels, y + c * positions + first, count);
   }
 }

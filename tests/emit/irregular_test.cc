@@ -148,6 +148,10 @@ TEST(GridSampleKernel, ModesPaddingsAndRanks) {
         s.add(
             "GridSample", {floats({n, 3, h, 7}), floats({n, 4, 5, 2}, positions)},
             {{"mode", std::string(mode)}, {"padding_mode", std::string(padding)}, {"align_corners", align}});
+  for (const int64_t channels : {8, 21, 70}) {  // turned first, or not, where positions are few
+    s.add("GridSample", {floats({n, channels, h, 7}), floats({n, 9, 5, 2}, positions)});
+    s.add("GridSample", {floats({n, channels, 19, 17}), floats({n, 3, 2, 2}, positions)});
+  }
   s.add("GridSample", {floats({2, 1, 9}), floats({2, h, 1}, positions)});
   s.add("GridSample", {floats({2, 2, 3, h, 5}), floats({2, 2, 2, 3, 3}, positions)},
         {{"mode", std::string("cubic")}});
