@@ -1,7 +1,8 @@
 """The nets that bench/run.py makes itself: ONNX files with seeded random weights, opset 17, batch 1.
 
-Layers alone (conv3..., pw, dwpw, first, gemv, matmul, attention, and attention_heads, where the heads have yet to be moved)
-and whole nets of the usual sizes, spelled as exporters spell them (attention as MatMul, Div, Softmax, MatMul; GELU by Erf).
+Layers alone (conv3..., pw, dwpw, first, gemv, matmul, attention, and attention_heads, where the heads have yet to be moved;
+by name also those of CODES and IRREGULAR) and whole nets of the usual sizes, spelled as exporters spell them (attention as
+MatMul, Div, Softmax, MatMul; GELU by Erf).
 `python models.py FOLDER [NAME...]` writes NAME.onnx for each.
 """
 import os
@@ -326,11 +327,47 @@ MODELS = {
     "vit_tiny": ([1, 3, 224, 224], vit_tiny),
 }
 
+def trees(n, x, op, leaves, **attributes):
+    """100 full trees of depth 8 over 30 features."""
+    count, inner, nodes = 100, 255, 511
+    tree, node = np.repeat(np.arange(count), nodes), np.tile(np.arange(nodes), count)
+    leaf = node >= inner
+    kind = lambda inside, other: np.where(leaf, other, inside).tolist()
+    return n.node(op, [x], domain="ai.onnx.ml", nodes_treeids=tree.tolist(), nodes_nodeids=node.tolist(),
+                  nodes_featureids=kind(n.random.integers(0, 30, leaf.size), 0), nodes_modes=kind("BRANCH_LEQ", "LEAF"),
+                  nodes_values=kind(n.random.standard_normal(leaf.size) * 0.7, 0.0),
+                  nodes_truenodeids=kind(2 * node + 1, 0), nodes_falsenodeids=kind(2 * node + 2, 0),
+                  **{f"{leaves}_treeids": tree[leaf].tolist(), f"{leaves}_nodeids": node[leaf].tolist(),
+                     f"{leaves}_ids": (tree[leaf] % 3 if leaves == "class" else 0 * tree[leaf]).tolist(),
+                     f"{leaves}_weights": n.random.standard_normal(int(leaf.sum())).tolist()}, **attributes)
+
+
+def doubled(n, x):
+    """A picture in planes, twice as large, and an activation behind it."""
+    scales = n.constant([1, 1, 2, 2])
+    return n.node("Sigmoid", [n.node("Resize", [x[0], "", scales], mode="linear")])
+
+
+def frames(n, x):
+    """A second of sound in frames of 25 ms, 10 ms apart."""
+    return n.node("STFT", [x[0], n.integers(160), n.constant(np.hanning(400))], onesided=1)
+
+
+# Layers that not all runtimes know, so that run.py leaves them out.
+IRREGULAR = {
+    "trees": ([1000, 30], lambda n, x: trees(n, x[0], "TreeEnsembleRegressor", "target", n_targets=1)),
+    "tree_row": ([1, 30], lambda n, x: trees(n, x[0], "TreeEnsembleRegressor", "target", n_targets=1)),
+    "doubled": ([1, 3, 128, 128], doubled),
+    "frames": ([1, 16000, 1], frames),
+    "grid_sample": ([8, 32, 64, 64], lambda n, x: n.node("GridSample", [x[0], "grid"])),
+}
+
 # Further inputs: name and shape; those of bert are token numbers and a mask, int64.
 MORE_INPUTS = {
     "attention": [("k", [1, 12, 128, 64]), ("v", [1, 12, 128, 64])],
     "attention_heads": [("k", [1, 128, 768]), ("v", [1, 128, 768]), ("mask", [1, 1, 1, 128])],
     "bert": [("attention_mask", [1, 128])],
+    "grid_sample": [("grid", [8, 300, 4, 2])],
 }
 
 
@@ -359,7 +396,7 @@ def make(name):
     """The model `name` as a ModelProto."""
     if name in CODES:
         return make_codes(name)
-    shape, build = MODELS[name]
+    shape, build = {**MODELS, **IRREGULAR}[name]
     net = Net(sum(name.encode()))
     outs = build(net, ("x", *shape[1:]))
     named = {outs: "y"} if isinstance(outs, str) else {out: f"y{k}" for k, out in enumerate(outs)}
@@ -370,7 +407,8 @@ def make(name):
     results = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in named.values()]
     graph = helper.make_graph(net.nodes, name, inputs, results, net.weights)
     model = onnx.shape_inference.infer_shapes(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)],
+                          ir_version=8))
     return model
 
 
