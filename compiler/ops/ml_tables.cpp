@@ -249,6 +249,7 @@ ForestTables forest_of(const Node& n) {
     f.targets = a.integer("n_targets", 1);
     f.sum = sum_of(a.integer("aggregate_function", 1));
     const int64_t post = a.integer("post_transform", 0);
+    // As specified; ONNX Runtime has the second and the third the other way round.
     static constexpr MlPost kPosts[] = {MlPost::kNone, MlPost::kSoftmax, MlPost::kLogistic,
                                         MlPost::kSoftmaxZero, MlPost::kProbit};
     if (post < 0 || post > 4) refuse("its post_transform is {}", post);

@@ -139,6 +139,19 @@ TEST(MlTrees, Membership) {
                 floats({10, 10, 20, 30}, {4, 1}));
 }
 
+// 1 is SOFTMAX and 2 LOGISTIC, as specified (ONNX Runtime 1.32.0 takes them the other way round).
+TEST(MlTrees, TransformsByNumber) {
+  const Attrs two =
+      with(ensemble(),
+           {{"n_targets", int64_t{2}}, {"leaf_targetids", I{0, 1, 1}}, {"leaf_weights", floats({1, 2, 3})}});
+  const Tensor x = floats({1, 9}, {1, 2});
+  const double e = std::exp(1.0);
+  expect_tensor(run("TreeEnsemble", {x}, with(two, {{"post_transform", int64_t{1}}})),
+                floats({e / (e + 1), 1 / (e + 1)}, {1, 2}));
+  expect_tensor(run("TreeEnsemble", {x}, with(two, {{"post_transform", int64_t{2}}})),
+                floats({e / (e + 1), .5}, {1, 2}));
+}
+
 TEST(MlTrees, Refusals) {
   const auto type = [](const Attrs& a, Shape x = {5, 2}) {
     return inferred("TreeEnsembleRegressor", {{DType::kF32, x}}, a);
