@@ -107,21 +107,12 @@ SINTER_INLINE void transpose_square(T* to, std::int64_t to_row, const T* from, s
 }
 #endif
 
-// A whole block of the cache's grain: 16 x 16 elements. Tiles that share lines of the wider matrix follow
-// each other: its rows may be a power of two apart, all in a few places of the cache.
+// A whole block of the cache's grain: 16 x 16 elements.
 template <class T, class F>
 SINTER_INLINE void transpose_tiles(T* to, std::int64_t to_row, const F* from, std::int64_t from_row) {
-  const auto tile = [&](int r, int c) {
-    transpose_tile(to + r * to_row + c, to_row, from + c * from_row + r, from_row);
-  };
-  constexpr int kStep = SINTER_ISA::kLanes;
-  if (from_row > to_row) {
-    for (int c = 0; c < 16; c += kStep)
-      for (int r = 0; r < 16; r += kStep) tile(r, c);
-  } else {
-    for (int r = 0; r < 16; r += kStep)
-      for (int c = 0; c < 16; c += kStep) tile(r, c);
-  }
+  for (int r = 0; r < 16; r += SINTER_ISA::kLanes)
+    for (int c = 0; c < 16; c += SINTER_ISA::kLanes)
+      transpose_tile(to + r * to_row + c, to_row, from + c * from_row + r, from_row);
 }
 #endif
 

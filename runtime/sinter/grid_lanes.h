@@ -16,9 +16,15 @@ struct GridLanes {
   float* results;  // kPositions * channels
 
   static constexpr std::int64_t kPositions = 32;  // no block has more
+  // Turned at a time: planes are often a power of two apart, all in a few places of the cache.
+  static constexpr std::int64_t kPixels = 64, kPlanes = kLanes < 8 ? 8 : kLanes;
 
   void turn(const float* image, std::int64_t channels, std::int64_t pixels) const {
-    sinter::transpose(turned, channels, image, pixels, pixels, channels);
+    for (std::int64_t p = 0; p < pixels; p += kPixels)
+      for (std::int64_t c = 0; c < channels; c += kPlanes)
+        sinter::transpose(turned + p * channels + c, channels, image + c * pixels + p, pixels,
+                          pixels - p < kPixels ? pixels - p : kPixels,
+                          channels - c < kPlanes ? channels - c : kPlanes);
   }
 
   // y[c * apart + p] of the block's first `count` positions p.
