@@ -129,7 +129,7 @@ void plan_once(Compiled& c, int threads, bool spend, Emitted* emitted = nullptr)
 
 // Plans for one thread, until the arena keeps its budget and the packed weights theirs.
 void plan_model(Compiled& c, int64_t most_weights, bool asked) {
-  const auto excess = [&] { return c.weights.size() - most_weights; };
+  const auto excess = [&] { return weights_bytes(c.weights) - most_weights; };
   c.weights = WeightStore();
   Emitted emitted;
   for (;;) {
@@ -143,7 +143,7 @@ void plan_model(Compiled& c, int64_t most_weights, bool asked) {
   if (asked && excess() > 0)
     std::cerr << fmt::format(
         "sinter: warning: the weights take {} bytes as they are packed, {} more than the budget\n",
-        c.weights.size(), excess());
+        weights_bytes(c.weights), excess());
 }
 
 // Plans the same algorithms, which one thread's budget has left, for several: any number makes the same bits.

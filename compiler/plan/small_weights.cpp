@@ -67,6 +67,31 @@ double price_for(const std::vector<Candidate>& all, int64_t excess) {
   return hi;
 }
 
+// Which offer each layer takes, so that all save `excess` bytes: with that price, and then with what is left
+// of the budget, where a price is too coarse for it: the offer that saves most time for its bytes, as long as
+// one fits.
+std::vector<size_t> choose_offers(const std::vector<Candidate>& all, int64_t excess) {
+  const double price = price_for(all, excess);
+  std::vector<size_t> taken;
+  for (const Candidate& c : all) taken.push_back(cheapest(c.offers(), price));
+  for (int64_t left = saved_at(all, price) - excess; left > 0;) {
+    double most = 0;
+    size_t layer = 0, offer = 0;
+    for (size_t i = 0; i < all.size(); ++i)
+      for (size_t k = 0; k < all[i].offers().size(); ++k) {
+        const WeightOffer &now = all[i].offers()[taken[i]], &other = all[i].offers()[k];
+        const int64_t more = other.bytes - now.bytes;
+        if (more > left || other.cycles >= now.cycles) continue;
+        const double worth = (now.cycles - other.cycles) / static_cast<double>(std::max<int64_t>(more, 1));
+        if (worth > most) most = worth, layer = i, offer = k;
+      }
+    if (most == 0) break;
+    left -= all[layer].offers()[offer].bytes - all[layer].offers()[taken[layer]].bytes;
+    taken[layer] = offer;
+  }
+  return taken;
+}
+
 // Tells a layer to do with the weights of one of its offers.
 void take(const Candidate& c, const WeightOffer& offer, Decision& d) {
   const bool plain = &offer == &c.offers().back();
@@ -114,12 +139,11 @@ bool shrink_weights(const Graph& g, const Plan& plan, int64_t excess, Decisions&
   if (excess <= 0) return false;
   std::vector<Candidate> all;
   collect(g, plan, all);
-  const double price = price_for(all, excess);
+  const std::vector<size_t> taken = choose_offers(all, excess);
   bool shrunk = false;
-  for (const Candidate& c : all) {
-    const size_t k = cheapest(c.offers(), price);
-    if (k == 0) continue;
-    take(c, c.offers()[k], decisions.change(*c.node));
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (taken[i] == 0) continue;
+    take(all[i], all[i].offers()[taken[i]], decisions.change(*all[i].node));
     shrunk = true;
   }
   return shrunk;
