@@ -143,9 +143,10 @@ if __name__ == "__main__":
     parser.add_argument("--sinter", default="build/host/sinter")
     parser.add_argument("--cores", default=",".join(CORES))
     parser.add_argument("--report", help="a file for the simulator's report")
+    parser.add_argument("--usual-weights", action="store_true", help="the usual budget of weights, not --fast-weights")
     parser.add_argument("--fp16", action="store_true", help="halves: sinter compile --fp16")
     parser.add_argument("models", nargs="+")
     o = parser.parse_args()
     for model in o.models:
-        row = [figure(o.armsim, o.sinter, model, core, o.report, ["--fp16"] if o.fp16 else []) for core in o.cores.split(",")]
+        row = [figure(o.armsim, o.sinter, model, core, o.report, (["--fp16"] if o.fp16 else []) + ([] if o.usual_weights else ["--fast-weights"])) for core in o.cores.split(",")]
         print(f"{os.path.basename(model):24}", *(f"{m:9.2f}" for m in row), flush=True)

@@ -86,6 +86,8 @@ class Sinter:
 
     def __init__(self, sinter, path, feed, threads, folder, *options):
         options += ("--threads", str(threads)) if threads > 1 else ()
+        if "--small-weights" not in options:
+            options += ("--fast-weights",)
         bundle = f"{folder}/bundle{''.join(options)}"
         said = board.compile_to(sinter, path, "host", bundle, *options)
         figures = [int(n) for n in re.findall(r"(?:arena|weights) (\d+) bytes", said)]

@@ -154,6 +154,14 @@ void share_plan(Compiled& c, const ModelOptions& o, int64_t max_ram) {
   if (c.plan.arena_bytes > max_ram) plan_once(c, o.threads, false);
 }
 
+bool is_quantised(const Graph& g) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [](const auto& n) {
+    const std::string_view op = n->op->name;
+    return op == "DequantizeLinear" || op.substr(0, 5) == "QLine" ||
+           op.find("Integer") != std::string_view::npos;
+  });
+}
+
 bool has_half_constants(const Graph& g) {
   return std::any_of(g.values.begin(), g.values.end(),
                      [](const auto& v) {
@@ -231,14 +239,12 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   refuse_free_dims(*c.graph);
   c.stored_weights = constant_bytes(*c.graph);
   const bool half_weights = !o.fast_weights && has_half_constants(*c.graph);
-  const int64_t most_weights = weight_budget(o, c.stored_weights);
+  const bool quantised = is_quantised(*c.graph);
   if (keep_imported) c.imported = c.graph->clone();
   PassOptions passes;
   passes.exact = o.exact;
   passes.tile_matrices = c.target->tile_matrices;
-  passes.dot_products =
-      (c.target->dot_products || c.target->aarch64 || o.small_weights) &&
-      (c.target->dot_products || !o.fast_weights);  // as floats, bytes would take four times
+  passes.dot_products = c.target->dot_products || o.small_weights;  // as floats, bytes would take four times
   HalfReport report;
   passes.half_report = &report;
   compute_halves(o, import, *c.target, *c.graph, passes);
@@ -246,7 +252,10 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   if (passes.halves) say_what_stays(*c.graph, passes);
   c.options.half_errors = report.outputs;
   run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights, half_weights}, c.decisions, hooks);
-  plan_model(c, most_weights, o.small_weights || !o.max_weights.empty());
+  // Where bytes are multiplied as floats, their floats are what can be asked for.
+  const int64_t stored = quantised && !passes.dot_products ? constant_bytes(*c.graph) : c.stored_weights;
+  plan_model(c, weight_budget(o, std::max(stored, c.stored_weights)),
+             o.small_weights || !o.max_weights.empty());
   if (o.threads > 1) share_plan(c, o, max_ram);
   if (c.plan.arena_bytes > max_ram)
     refuse("the arena takes {} bytes, --max-ram allows {}; at least {} are alive at once", c.plan.arena_bytes,

@@ -146,10 +146,10 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
                  "with --fp16, a layer that is further off stays in float32: a share of its largest result")
       ->check(CLI::PositiveNumber)
       ->option_text("E [0.01]");
-  app.add_option(
-         "--data", o.data,
-         "DIR: a sample, input_0.pb ... of all inputs; --fp16 measures its errors with it (without, with "
-         "random inputs)")
+  app.add_option("--data", o.data,
+                 "DIR: samples, as sinter quantize takes them, or one (input_0.pb ... of all inputs); --fp16 "
+                 "measures its "
+                 "errors with them (without, with random inputs)")
       ->allow_extra_args(false);
   app.add_option("--keep-f32", o.keep_f32, "NODE: with --fp16, this layer computes float32 all the same")
       ->allow_extra_args(false);

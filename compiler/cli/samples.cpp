@@ -6,6 +6,7 @@
 
 #include "cli/errors.h"
 #include "cli/inputs.h"
+#include "cli/sample_folder.h"
 #include "ir/error.h"
 
 namespace sinter {
@@ -66,7 +67,18 @@ std::vector<std::vector<Tensor>> samples_of(const ModelOptions& o, const ImportO
                                             const Graph& g) {
   std::vector<std::vector<Tensor>> samples;
   const std::vector<DeclaredInput> declared = declared_inputs(o.model, import);
-  for (const std::string& folder : o.data) samples.push_back(read_sample(folder, declared, g));
+  std::vector<DeclaredInput> inputs = inferred_inputs(g);
+  for (size_t i = 0; i < inputs.size(); ++i) inputs[i].index = index_of(*g.inputs[i], declared, i);
+  for (const std::string& folder : o.data) {
+    if (std::error_code ec; std::filesystem::exists(std::filesystem::path(folder) / "input_0.pb", ec)) {
+      samples.push_back(read_sample(folder, declared, g));
+      continue;
+    }
+    for (std::vector<Tensor>& s : samples_in(folder, inputs, {})) {
+      for (size_t i = 0; i < s.size(); ++i) check_elements(*g.inputs[i], s[i], folder);
+      samples.push_back(std::move(s));
+    }
+  }
   if (!samples.empty()) return samples;
   std::mt19937 random(1);
   samples.emplace_back();

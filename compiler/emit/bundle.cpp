@@ -255,7 +255,8 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
       t["member"] = m.name;  // in NAME_inputs or NAME_outputs
       if (const auto names = o.class_names.find(m.model_name); !input && names != o.class_names.end())
         t["names"] = names->second;
-      if (const size_t i = j["outputs"].size(); !input && i < o.half_errors.size() && o.half_errors[i] >= 0)
+      if (const size_t i = input ? 0 : j["outputs"].size();
+          !input && i < o.half_errors.size() && o.half_errors[i] >= 0)
         t["half_error"] = std::min(o.half_errors[i], kMostError);
       j[input ? "inputs" : "outputs"].push_back(t);
     }

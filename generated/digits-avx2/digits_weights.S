@@ -2,9 +2,9 @@
     .section .rodata
     .balign 64
     .globl digits_weights
-    .globl digits_weights_d58b28bbb667db86  // what the code of the same compile asks for
+    .globl digits_weights_54f3131ba9467432  // what the code of the same compile asks for
 digits_weights:
-digits_weights_d58b28bbb667db86:
+digits_weights_54f3131ba9467432:
     .incbin "digits.weights"
     .byte 0
     .section .note.GNU-stack,"",%progbits

@@ -2,9 +2,9 @@
     .section .rodata
     .balign 64
     .globl digits_weights
-    .globl digits_weights_33418af2ee1b3a10  // what the code of the same compile asks for
+    .globl digits_weights_45e81e7851eca336  // what the code of the same compile asks for
 digits_weights:
-digits_weights_33418af2ee1b3a10:
+digits_weights_45e81e7851eca336:
     .incbin "digits.weights"
     .byte 0
     .section .note.GNU-stack,"",%progbits

@@ -47,7 +47,13 @@ TEST_F(HalvesOptions, SamplesMustFitTheInputs) {
   expect(command(sample(5, 8)), 2, "takes float32[N (1..4),8]");
   expect(command(sample(3, 7)), 2, "its file has float32[3,7]");
   expect(command(sample(3, 8, onnx::TensorProto::INT32)), 2, "its file has int32[3,8]");
-  expect(command((folder_ / "nowhere").string()), 2, "input_0.pb");
+  expect(command((folder_ / "nowhere").string()), 2, "No such file");
+  // A folder of files: four rows are four samples.
+  fs::create_directories(folder_ / "many");
+  fs::rename(fs::path(sample(4, 8)) / "input_0.pb", folder_ / "many" / "rows.pb");
+  expect(command((folder_ / "many").string()), 0, "off by");
+  fs::rename(fs::path(sample(4, 7)) / "input_0.pb", folder_ / "many" / "rows.pb");
+  expect(command((folder_ / "many").string()), 2, "float32[1,7]");
 }
 
 TEST_F(HalvesOptions, TheMapHasWhatWasMeasured) {
