@@ -34,7 +34,8 @@ std::string plain(const std::string& s) {
 
 std::string bundle_name(const ModelOptions& o) {
   const std::string given = o.name.empty() ? fs::path(o.model).stem().string() : o.name;
-  const std::string name = identifier(given), free = is_reserved_file(name) ? "n_" + name : name;
+  const std::string name = identifier(given);
+  std::string free = is_reserved_file(name) ? "n_" + name : name;
   if (o.name.empty() || free == o.name) return free;
   throw UsageError(name == o.name
                        ? fmt::format("--name {0}: {0}.h is a header of the system, or {0} a target of CMake; "

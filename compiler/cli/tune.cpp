@@ -154,6 +154,8 @@ std::function<int()> declare_tune(CLI::App& app) {
   return [o] {
     if (o->repeat < 1) throw UsageError("--repeat: at least 1");
     if (o->weights != "embed") throw UsageError("sinter tune: only with the weights in the program");
+    // A choice is measured as it is; whether its weights fit is for compile to say.
+    if (!o->small_weights && o->max_weights.empty()) o->fast_weights = true;
     return Tuner(*o).run();
   };
 }

@@ -25,12 +25,20 @@ int64_t constant_bytes(const Graph& g) {
 
 namespace {
 
-// A layer that could do with less weights.
+// A layer that could do with less weights, or several that have the same ones, which are stored once.
 struct Candidate {
-  const Node* node;
+  std::vector<const Node*> nodes;
   const Layer* layer;
-  const std::vector<WeightOffer>& offers() const { return layer->offers; }
+  std::vector<WeightOffer> offers;  // cycles of all of them
 };
+
+// Whether the layer's weights are those of a candidate, in all forms that they can have.
+bool shares_weights(const Candidate& c, const Node& n, const Layer& l) {
+  const auto same = [](const WeightOffer& a, const WeightOffer& b) { return a.bytes == b.bytes; };
+  const Node& other = *c.nodes.front();
+  return n.inputs.size() > 1 && other.inputs.size() > 1 && n.inputs[1] == other.inputs[1] &&
+         std::equal(c.offers.begin(), c.offers.end(), l.offers.begin(), l.offers.end(), same);
+}
 
 void collect(const Graph& g, const Plan& plan, std::vector<Candidate>& found) {
   for (const auto& n : g.nodes)
@@ -38,7 +46,15 @@ void collect(const Graph& g, const Plan& plan, std::vector<Candidate>& found) {
       const Layer& l = plan.layers[i];
       if (l.node != n.get()) continue;
       for (size_t b = 0; b < plan.bodies[i].size(); ++b) collect(*n->bodies[b], plan.bodies[i][b], found);
-      if (l.offers.size() > 1) found.push_back({n.get(), &l});
+      if (l.offers.size() < 2) continue;
+      const auto shared = std::find_if(found.begin(), found.end(),
+                                       [&](const Candidate& c) { return shares_weights(c, *n, l); });
+      if (shared == found.end()) {
+        found.push_back({{n.get()}, &l, l.offers});
+        continue;
+      }
+      shared->nodes.push_back(n.get());
+      for (size_t k = 0; k < l.offers.size(); ++k) shared->offers[k].cycles += l.offers[k].cycles;
     }
 }
 
@@ -53,7 +69,7 @@ size_t cheapest(const std::vector<WeightOffer>& offers, double price) {
 
 int64_t saved_at(const std::vector<Candidate>& all, double price) {
   int64_t saved = 0;
-  for (const Candidate& c : all) saved += c.offers()[0].bytes - c.offers()[cheapest(c.offers(), price)].bytes;
+  for (const Candidate& c : all) saved += c.offers[0].bytes - c.offers[cheapest(c.offers, price)].bytes;
   return saved;
 }
 
@@ -73,28 +89,29 @@ double price_for(const std::vector<Candidate>& all, int64_t excess) {
 std::vector<size_t> choose_offers(const std::vector<Candidate>& all, int64_t excess) {
   const double price = price_for(all, excess);
   std::vector<size_t> taken;
-  for (const Candidate& c : all) taken.push_back(cheapest(c.offers(), price));
+  for (const Candidate& c : all) taken.push_back(cheapest(c.offers, price));
   for (int64_t left = saved_at(all, price) - excess; left > 0;) {
     double most = 0;
     size_t layer = 0, offer = 0;
     for (size_t i = 0; i < all.size(); ++i)
-      for (size_t k = 0; k < all[i].offers().size(); ++k) {
-        const WeightOffer &now = all[i].offers()[taken[i]], &other = all[i].offers()[k];
+      for (size_t k = 0; k < all[i].offers.size(); ++k) {
+        const WeightOffer &now = all[i].offers[taken[i]], &other = all[i].offers[k];
         const int64_t more = other.bytes - now.bytes;
         if (more > left || other.cycles >= now.cycles) continue;
         const double worth = (now.cycles - other.cycles) / static_cast<double>(std::max<int64_t>(more, 1));
         if (worth > most) most = worth, layer = i, offer = k;
       }
     if (most == 0) break;
-    left -= all[layer].offers()[offer].bytes - all[layer].offers()[taken[layer]].bytes;
+    left -= all[layer].offers[offer].bytes - all[layer].offers[taken[layer]].bytes;
     taken[layer] = offer;
   }
   return taken;
 }
 
 // Tells a layer to do with the weights of one of its offers.
-void take(const Candidate& c, const WeightOffer& offer, Decision& d) {
-  const bool plain = &offer == &c.offers().back();
+void take(const Candidate& c, size_t k, Decision& d) {
+  const WeightOffer& offer = c.offers[k];
+  const bool plain = k + 1 == c.offers.size();
   if (c.layer->algorithm == Algorithm::kStrassen) {
     d.strassen.levels = 1;
     d.strassen.allowed = !plain;
@@ -143,7 +160,7 @@ bool shrink_weights(const Graph& g, const Plan& plan, int64_t excess, Decisions&
   bool shrunk = false;
   for (size_t i = 0; i < all.size(); ++i) {
     if (taken[i] == 0) continue;
-    take(all[i], all[i].offers()[taken[i]], decisions.change(*all[i].node));
+    for (const Node* n : all[i].nodes) take(all[i], taken[i], decisions.change(*n));
     shrunk = true;
   }
   return shrunk;

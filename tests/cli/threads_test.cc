@@ -47,7 +47,8 @@ TEST(Threads, HaveTheAlgorithmsOfOne) {
     for (const char* target : {"cascadelake", "avx512", "cortex-a76"}) {
       std::vector<std::string> one;
       for (const char* threads : {"1", "2", "4"}) {
-        expect({"compile", model, "--target", target, "--threads", threads, "-o", bundle}, 0, "m: ");
+        expect({"compile", model, "--target", target, "--threads", threads, "--fast-weights", "-o", bundle},
+               0, "m: ");
         const std::vector<std::string> tiles = tiles_in(contents(bundle + "/m.cpp"));
         EXPECT_FALSE(tiles.empty());
         if (one.empty()) one = tiles;
@@ -72,7 +73,7 @@ TEST(Threads, MakeTheBitsOfOne) {
             "");
   std::string one;
   for (const char* threads : {"1", "2", "3"}) {
-    expect({"run", model, "--threads", threads, "--in", x, "--out", y}, 0, "");
+    expect({"run", model, "--threads", threads, "--fast-weights", "--in", x, "--out", y}, 0, "");
     const std::string bits = contents(y);
     if (one.empty()) one = bits;
     EXPECT_EQ(bits, one) << threads;

@@ -75,6 +75,31 @@ TEST(WeightBudget, IsKeptForTheLeastTime) {
   EXPECT_LE(sum / count, 1.01);  // of the best of all choices, on average
 }
 
+// Layers of the same weights keep or give up their form together: it lies there once.
+TEST(WeightBudget, CountsSharedWeightsOnce) {
+  Graph g;
+  Plan plan;
+  Value* w = g.add_value("w", {DType::kF32, {Dim(4)}});
+  Value* other = g.add_value("v", {DType::kF32, {Dim(4)}});
+  for (int i = 0; i < 3; ++i) {
+    Layer l;
+    l.node = g.add_node(find_op("", "Relu"), "n", {w, i < 2 ? w : other}, {});
+    l.algorithm = Algorithm::kWinograd;
+    l.offers = {{4000, 1000}, {1000, i < 2 ? 1500.0 : 1800.0}};
+    plan.layers.push_back(std::move(l));
+    plan.bodies.emplace_back();
+  }
+  // The pair would lose 1000 cycles for 3000 bytes, the third layer alone 800.
+  Decisions d;
+  ASSERT_TRUE(shrink_weights(g, plan, 3000, d));
+  EXPECT_TRUE(d.of(*plan.layers[0].node).winograd.allowed);
+  EXPECT_TRUE(d.of(*plan.layers[1].node).winograd.allowed);
+  EXPECT_FALSE(d.of(*plan.layers[2].node).winograd.allowed);
+  Decisions all;
+  ASSERT_TRUE(shrink_weights(g, plan, 6000, all));
+  for (const Layer& l : plan.layers) EXPECT_FALSE(all.of(*l.node).winograd.allowed);
+}
+
 TEST(WeightBudget, LeavesWhatFits) {
   const Net net(1);
   Decisions d;
