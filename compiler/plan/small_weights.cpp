@@ -89,6 +89,7 @@ double price_for(const std::vector<Candidate>& all, int64_t excess) {
 std::vector<size_t> choose_offers(const std::vector<Candidate>& all, int64_t excess) {
   const double price = price_for(all, excess);
   std::vector<size_t> taken;
+  taken.reserve(all.size());
   for (const Candidate& c : all) taken.push_back(cheapest(c.offers, price));
   for (int64_t left = saved_at(all, price) - excess; left > 0;) {
     double most = 0;
