@@ -206,6 +206,13 @@ ImageOptions parse_image_options(const std::string& text, const std::vector<std:
   return o;
 }
 
+ImageOptions options_of_input(const std::vector<ImageOptions>& given, const std::string& input) {
+  ImageOptions o;
+  for (const ImageOptions& g : given)
+    if (g.input.empty() || g.input == input) o = g;
+  return o;
+}
+
 bool is_image_file(const std::string& path) {
   std::string end = std::filesystem::path(path).extension().string();
   for (char& c : end) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

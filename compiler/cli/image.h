@@ -19,6 +19,9 @@ struct ImageOptions {
 // "NAME: fit=crop order=bgr scale=1/255 mean=0.5,0.5,0.5 std=0.25"; NAME: may be left out.
 ImageOptions parse_image_options(const std::string& text, const std::vector<std::string>& names);
 
+// What is said of an input: the last options that name it or all.
+ImageOptions options_of_input(const std::vector<ImageOptions>& given, const std::string& input);
+
 bool is_image_file(const std::string& path);  // by its ending: .png .jpg .jpeg
 
 // The picture as the input wants it: [N=1,C,H,W], [1,H,W,C], the same without N, or [H,W] (C is 1 or 3; found

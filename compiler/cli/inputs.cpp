@@ -121,10 +121,7 @@ InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, const std::vect
       file = std::filesystem::absolute(file).string();
       continue;
     }
-    ImageOptions o;
-    for (const ImageOptions& given : images)
-      if (given.input.empty() || given.input == d.name) o = given;
-    out.tensors.push_back(image_tensor(file, d, o));
+    out.tensors.push_back(image_tensor(file, d, options_of_input(images, d.name)));
     file = (folder / fmt::format("input_{}.pb", i)).string();
     write_tensor_pb(file, out.tensors.back(), d.name);
   }

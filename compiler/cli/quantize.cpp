@@ -3,7 +3,6 @@
 // The model's twin (quantize/twin.h) is built for this machine and run on the samples; quantize/search.h
 // finds by it how and which layers become bytes. What is written is then built itself and held against the
 // model, so that the figures at the end are measured and not predicted.
-#include <cmath>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -100,29 +99,6 @@ class SampleFiles {
   std::vector<std::vector<std::string>> files_;
 };
 
-struct Loss {
-  std::string output;
-  double snr = 0;
-};
-
-// What the written model's outputs differ by from `want`, those of the model, over all samples.
-std::vector<Loss> measured(const Session& bytes, const SampleFiles& files,
-                           const std::vector<std::string>& names,
-                           const std::vector<std::vector<Tensor>>& want) {
-  std::vector<double> noise(names.size()), signal(names.size());
-  const std::vector<std::vector<Tensor>> got = bytes.run(files.of(0, files.count()), names);
-  for (size_t k = 0; k < files.count(); ++k)
-    for (size_t o = 0; o < names.size(); ++o)
-      for (int64_t i = 0; i < want[k][o].size(); ++i) {
-        const double w = want[k][o].real(i), d = got[k][o].real(i) - w;
-        if (std::isfinite(w) && std::isfinite(d)) noise[o] += d * d, signal[o] += w * w;
-      }
-  std::vector<Loss> losses;
-  for (size_t o = 0; o < names.size(); ++o)
-    losses.push_back({names[o], quantize::snr(noise[o] / std::max(signal[o], 1e-30))});
-  return losses;
-}
-
 void check_kept(const FloatModel& m, const std::vector<std::string>& kept) {
   std::vector<std::string> labels;
   for (const auto& n : m.graph().node()) labels.push_back(quantize::label_of(n));
@@ -163,18 +139,21 @@ void print_layers(const FloatModel& m, const quantize::Search& s) {
 
 // Holds what was written against the model's outputs on the samples, prints and reports it.
 void finish(const Options& o, const std::vector<DeclaredInput>& inputs, const Samples& samples,
-            const std::vector<std::vector<Tensor>>& floats, nlohmann::ordered_json report) {
+            const SampleFiles& files, const std::vector<std::vector<Tensor>>& floats,
+            nlohmann::ordered_json report) {
   std::error_code ec;
   const auto before = fs::file_size(o.model, ec), after = fs::file_size(o.output, ec);
   report["bytes_before"] = before, report["bytes"] = after;
   if (!samples.empty()) {
-    const SampleFiles files(inputs, samples);
     const ModelOptions m = model_options(o, o.output);
     const Session bytes(m, import_for(m, inputs, samples));
-    for (const Loss& l : measured(bytes, files, declared_outputs(o.model), floats)) {
-      fmt::print("output {}: SNR {:.1f} dB over {} samples\n", sinter::quoted(l.output), l.snr,
-                 samples.size());
-      report["outputs"].push_back({{"name", l.output}, {"snr_db", l.snr}});
+    const std::vector<std::string> names = declared_outputs(o.model);
+    const std::vector<double> noise =
+        quantize::noise_of_outputs(bytes.run(files.of(0, files.count()), names), floats);
+    for (size_t i = 0; i < names.size(); ++i) {
+      const double snr = quantize::snr(noise[i]);
+      fmt::print("output {}: SNR {:.1f} dB over {} samples\n", sinter::quoted(names[i]), snr, samples.size());
+      report["outputs"].push_back({{"name", names[i]}, {"snr_db", snr}});
     }
   }
   fmt::print("{}: {} bytes become {} -> {}\n", o.model, before, after, o.output);
@@ -194,14 +173,14 @@ int quantize_weights(const Options& o, const FloatModel& model, const std::vecto
   nlohmann::ordered_json report;
   report["weights_only"] = o.weights_only, report["layers"] = w.layers;
   report["weight_bytes_before"] = w.bytes_before, report["weight_bytes"] = w.bytes_after;
+  const SampleFiles files(inputs, samples);
   std::vector<std::vector<Tensor>> floats;
   if (!samples.empty()) {
     const ModelOptions m = model_options(o, o.model);
-    const SampleFiles files(inputs, samples);
     floats =
         Session(m, import_for(m, inputs, samples)).run(files.of(0, files.count()), declared_outputs(o.model));
   }
-  finish(o, inputs, samples, floats, std::move(report));
+  finish(o, inputs, samples, files, floats, std::move(report));
   return kExitOk;
 }
 
@@ -230,7 +209,7 @@ int quantize_layers(const Options& o, const FloatModel& model, const std::vector
   nlohmann::ordered_json report;
   report["samples"] = samples.size();
   report["layers"] = layers_json(model, search, twin);
-  finish(o, inputs, samples, search.floats(), std::move(report));
+  finish(o, inputs, samples, files, search.floats(), std::move(report));
   return kExitOk;
 }
 

@@ -31,10 +31,7 @@ std::vector<fs::path> sorted_entries(const fs::path& folder) {
 Tensor read_sample(const fs::path& file, const DeclaredInput& input,
                    const std::vector<ImageOptions>& images) {
   if (!is_image_file(file.string())) return read_tensor_file(file.string());
-  ImageOptions o;
-  for (const ImageOptions& given : images)
-    if (given.input.empty() || given.input == input.name) o = given;
-  return image_tensor(file.string(), input, o);
+  return image_tensor(file.string(), input, options_of_input(images, input.name));
 }
 
 // The file of one input in a sample's folder; empty where there is none.
@@ -75,8 +72,10 @@ std::vector<std::vector<Tensor>> samples_in(const std::string& folder,
                                             const std::vector<DeclaredInput>& inputs,
                                             const std::vector<std::string>& image_options) {
   std::vector<std::string> names;
+  names.reserve(inputs.size());
   for (const DeclaredInput& d : inputs) names.push_back(d.name);
   std::vector<ImageOptions> images;
+  images.reserve(image_options.size());
   for (const std::string& text : image_options) images.push_back(parse_image_options(text, names));
 
   std::vector<fs::path> folders, files;

@@ -203,6 +203,8 @@ class Importer {
 
 Scope inside(Scope& outer,
              Graph* graph);  // of a body: names, opsets and attributes of `outer`; nodes go to `graph`
+// The message in a file, which is read in pieces: its bytes are never beside it. Refuses broken ones.
+onnx::ModelProto parse_model(const std::filesystem::path& file);
 std::string normal_domain(const std::string& domain);  // "ai.onnx" -> ""
 // Refuses operators of ONNX's own domain that are younger than `opset`, and attributes that no version has.
 void check_schema(const onnx::NodeProto& n, int64_t opset);

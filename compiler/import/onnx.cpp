@@ -84,23 +84,25 @@ std::vector<std::string> unknown_field(const google::protobuf::Message& message,
   return out;
 }
 
+onnx::ModelProto parse_model(const fs::path& file) {
+  std::ifstream bytes(file, std::ios::binary);
+  google::protobuf::io::IstreamInputStream pieces(&bytes);
+  google::protobuf::io::CodedInputStream stream(&pieces);
+  stream.SetRecursionLimit(200);  // three messages a nested body
+  onnx::ModelProto proto;
+  if (!proto.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
+    refuse("not an ONNX model: its protobuf is broken");
+  return proto;
+}
+
 Model import_model(const onnx::ModelProto& proto, const fs::path& folder, const ImportOptions& options) {
   return guarded([&] { return model_of(proto, folder, options, false); });
 }
 
 Model import_model(const fs::path& file, const ImportOptions& options) {
   return guarded([&] {
-    onnx::ModelProto proto;
     std::string hash = sha256_hex(read_file(file));
-    {
-      std::ifstream bytes(file,
-                          std::ios::binary);  // a second time, in pieces: the file isn't beside the message
-      google::protobuf::io::IstreamInputStream pieces(&bytes);
-      google::protobuf::io::CodedInputStream stream(&pieces);
-      stream.SetRecursionLimit(200);  // three messages a nested body
-      if (!proto.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
-        refuse("not an ONNX model: its protobuf is broken");
-    }
+    const onnx::ModelProto proto = parse_model(file);  // a second time: the file isn't beside the message
     Model m = model_of(proto, fs::absolute(file).parent_path(), options, true);
     m.sha256 = std::move(hash);
     return m;

@@ -26,14 +26,10 @@ namespace {
 
 using Cell = Recurrence::Cell;
 
-bool is_recurrent(const Node& n) {
-  const std::string_view op = n.op->name;
-  return n.op->domain[0] == 0 && !n.epilogue && (op == "RNN" || op == "GRU" || op == "LSTM");
-}
 const Value* optional_input(const Node& n, size_t i) { return i < n.inputs.size() ? n.inputs[i] : nullptr; }
 
 bool accepts(const Node& n, const Context&) {
-  if (!is_recurrent(n) || n.inputs[0]->type.dtype != element_type(n)) return false;
+  if (!is_recurrent(n) || n.epilogue || n.inputs[0]->type.dtype != element_type(n)) return false;
   for (size_t i : {1u, 2u, 3u, 7u})
     if (const Value* v = optional_input(n, i); v && !v->data) return false;
   const Recurrence r = recurrence_of(n);
@@ -43,7 +39,8 @@ bool accepts(const Node& n, const Context&) {
          r.batch.hi() <= (int64_t{1} << 24);
 }
 bool accepts_plain(const Node& n, const Context&) {
-  return is_recurrent(n) && is_float(n.inputs[0]->type.dtype) && !recurrence_of(n).quantizes_state;
+  return is_recurrent(n) && !n.epilogue && is_float(n.inputs[0]->type.dtype) &&
+         !recurrence_of(n).quantizes_state;
 }
 
 class Writer {

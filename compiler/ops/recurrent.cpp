@@ -343,6 +343,11 @@ Recurrence recurrence_of(const Node& n, const Shape& x, const Shape& rw,
   return r;
 }
 
+bool is_recurrent(const Node& n) {
+  const std::string_view op = n.op->name;
+  return n.op->domain[0] == 0 && (op == "RNN" || op == "GRU" || op == "LSTM");
+}
+
 Recurrence recurrence_of(const Node& n) {
   return recurrence_of(n, n.inputs[0]->type.shape, n.inputs[2]->type.shape,
                        [&](const std::string& why) { bug(__FILE__, __LINE__, why); });

@@ -51,6 +51,9 @@ struct Recurrence {
   bool reverse(int64_t direction) const { return direction == 1 || first_reverse; }
 };
 
+// Whether the node is an RNN, a GRU or an LSTM.
+bool is_recurrent(const Node&);
+
 // Reads a node whose inputs are typed. Attributes that make no sense are reported through `fail`, which must
 // not return.
 Recurrence recurrence_of(const Node& node, const Shape& x, const Shape& r,

@@ -13,7 +13,6 @@
 #include "ops/attention.h"
 #include "ops/recurrent.h"
 #include "ops/window.h"
-#include "passes/half_recurrence.h"
 #include "passes/rewrite.h"
 
 namespace sinter {

@@ -14,6 +14,7 @@
 
 #include "ir/budget.h"
 #include "ops/op.h"
+#include "ops/recurrent.h"
 #include "passes/half_recurrence.h"
 
 namespace sinter {

@@ -32,11 +32,6 @@ Tensor rounded(const Tensor& t) { return t.converted(DType::kF16).converted(DTyp
 
 }  // namespace
 
-bool is_recurrent(const Node& n) {
-  const std::string_view op = n.op->name;
-  return n.op->domain[0] == 0 && (op == "RNN" || op == "GRU" || op == "LSTM");
-}
-
 void add_noise(Tensor& t, double size, std::mt19937& random) {
   double sum = 0;
   for (int64_t i = 0; i < t.size(); ++i)

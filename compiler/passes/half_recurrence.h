@@ -7,9 +7,6 @@
 
 namespace sinter {
 
-// Whether the node is an RNN, a GRU or an LSTM.
-bool is_recurrent(const Node&);
-
 // The node's results where its states are halves and each step's sums are off by up to `noise` of the mean
 // square of its state. Steps first, no lengths.
 std::vector<Tensor> recurrence_in_halves(const Node&, const std::vector<Tensor>& in, double noise,

@@ -1,16 +1,14 @@
 #include "quantize/float_model.h"
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <onnx/version_converter/convert.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "import/importer.h"
 #include "import/tensor_proto.h"
 #include "ir/error.h"
+#include "quantize/model_draft.h"
 
 namespace sinter::quantize {
 namespace {
@@ -21,18 +19,6 @@ const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, const ch
   for (const auto& a : node.attribute())
     if (a.name() == name) return &a;
   return nullptr;
-}
-
-onnx::ModelProto parse(const std::filesystem::path& file) {
-  std::ifstream bytes(file, std::ios::binary);
-  if (!bytes) refuse("{} can't be read", sinter::quoted(file.string()));
-  onnx::ModelProto proto;
-  google::protobuf::io::IstreamInputStream pieces(&bytes);
-  google::protobuf::io::CodedInputStream stream(&pieces);
-  stream.SetRecursionLimit(200);
-  if (!proto.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage() || !proto.has_graph())
-    refuse("not an ONNX model: its protobuf is broken");
-  return proto;
 }
 
 // A Constant node's tensor; empty where it holds text or a sparse tensor.
@@ -67,7 +53,8 @@ std::string label_of(const onnx::NodeProto& node) {
 }
 
 FloatModel::FloatModel(const std::filesystem::path& file, const ImportOptions& options)
-    : proto_(parse(file)) {
+    : proto_(parse_model(file)) {
+  if (!proto_.has_graph()) refuse("not an ONNX model: it has no graph");
   constants_are_no_inputs();
   for (const auto& o : proto_.opset_import())
     if (normal_domain(o.domain()).empty() && o.version() < kLeastOpset) {
@@ -148,8 +135,9 @@ void FloatModel::index() {
   }
 }
 
-Tensor FloatModel::constant(const std::string& name) const {
-  return parse_tensor(graph().initializer(constants_.at(name)));
+Tensor FloatModel::constant(const std::string& name) const { return parse_tensor(initializer(name)); }
+const onnx::TensorProto& FloatModel::initializer(const std::string& name) const {
+  return graph().initializer(constants_.at(name));
 }
 
 int FloatModel::producer(const std::string& name) const {
@@ -189,7 +177,7 @@ bool FloatModel::fold_batch_norm(int conv, int norm) {
     for (int64_t k = o * row; k < (o + 1) * row; ++k) weights.set_real(k, w.real(k) * f);
     bias.set_real(o, ((old ? old.real(o) : 0) - mean.real(o)) * f + shift.real(o));
   }
-  const std::string base = n.output(0);
+  const std::string& base = n.output(0);
   *g.add_initializer() = tensor_proto(weights, base + "_folded_weight");
   *g.add_initializer() = tensor_proto(bias, base + "_folded_bias");
   onnx::NodeProto& folded = *g.mutable_node(conv);
@@ -209,12 +197,7 @@ void FloatModel::fold_batch_norms() {
     const int conv = producer(n.input(0));
     if (conv >= 0 && fold_batch_norm(conv, i)) index(), --i;
   }
-  // What was folded is read no more.
-  onnx::GraphProto& g = *proto_.mutable_graph();
-  google::protobuf::RepeatedPtrField<onnx::TensorProto> kept;
-  for (auto& t : *g.mutable_initializer())
-    if (consumers_.count(t.name()) || captured_.count(t.name())) kept.Add()->Swap(&t);
-  g.mutable_initializer()->Swap(&kept);
+  remove_unread(*proto_.mutable_graph());  // what was folded
   index();
 }
 

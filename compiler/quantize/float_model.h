@@ -30,6 +30,7 @@ class FloatModel {
   bool is_constant(const std::string& name) const { return constants_.count(name) != 0; }
   // A constant's contents; must be one.
   Tensor constant(const std::string& name) const;
+  const onnx::TensorProto& initializer(const std::string& name) const;  // its message
   // The node that makes a tensor; -1 for inputs and constants.
   int producer(const std::string& name) const;
   // The nodes of the main graph that read it, each once.

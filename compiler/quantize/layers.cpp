@@ -12,8 +12,9 @@ bool is_one_of(const onnx::NodeProto& n, const std::set<std::string>& ops) {
 
 bool is_float_matrix(const FloatModel& m, const onnx::NodeProto& n, int input, int64_t least_rank) {
   if (n.input_size() <= input || !m.is_constant(n.input(input))) return false;
-  const Tensor t = m.constant(n.input(input));
-  return t.dtype() == DType::kF32 && t.rank() >= least_rank && t.size() > 0;
+  const onnx::TensorProto& t = m.initializer(n.input(input));
+  return t.data_type() == onnx::TensorProto::FLOAT && t.dims_size() >= least_rank &&
+         std::all_of(t.dims().begin(), t.dims().end(), [](int64_t d) { return d > 0; });
 }
 
 // The product that a node is, if it is one.
@@ -22,7 +23,7 @@ bool as_product(const FloatModel& m, int index, Layer& layer) {
   if (!is_one_of(n, {"Conv", "ConvTranspose", "Gemm", "MatMul"}) || n.input_size() < 2) return false;
   const bool matmul = n.op_type() == "MatMul", gemm = n.op_type() == "Gemm";
   if (!is_float_matrix(m, n, 1, matmul || gemm ? 2 : 3) || m.is_constant(n.input(0))) return false;
-  if (matmul && m.constant(n.input(1)).rank() != 2) return false;
+  if (matmul && m.initializer(n.input(1)).dims_size() != 2) return false;
   if (gemm && (attribute(n, "transA", int64_t{0}) || attribute(n, "alpha", 1.0F) != 1 ||
                attribute(n, "beta", 1.0F) != 1))
     return false;

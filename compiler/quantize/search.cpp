@@ -20,6 +20,16 @@ void add_noise(const Tensor& got, const Tensor& want, double& noise, double& sig
 
 }  // namespace
 
+std::vector<double> noise_of_outputs(const std::vector<std::vector<Tensor>>& got,
+                                     const std::vector<std::vector<Tensor>>& want) {
+  const size_t outputs = got.empty() ? 0 : got[0].size();
+  std::vector<double> noise(outputs), signal(outputs);
+  for (size_t k = 0; k < got.size(); ++k)
+    for (size_t o = 0; o < outputs; ++o) add_noise(got[k][o], want[k][o], noise[o], signal[o]);
+  for (size_t o = 0; o < outputs; ++o) noise[o] /= std::max(signal[o], 1e-30);
+  return noise;
+}
+
 double snr(double noise) { return noise > 0 ? std::min(200.0, -10 * std::log10(noise)) : 200; }
 
 Search::Search(const FloatModel& model, const Layers& layers, const Twin& twin, RunTwin run, size_t samples)
@@ -73,12 +83,7 @@ void Search::run_floats() {
 }
 
 std::vector<double> Search::noise_of(const Setting& s, size_t samples) const {
-  std::vector<double> noise(outputs_.size()), signal(outputs_.size());
-  const std::vector<std::vector<Tensor>> got = run_(0, samples, twin_.inputs(s), outputs_);
-  for (size_t k = 0; k < samples; ++k)
-    for (size_t o = 0; o < outputs_.size(); ++o) add_noise(got[k][o], floats_[k][o], noise[o], signal[o]);
-  for (size_t o = 0; o < noise.size(); ++o) noise[o] /= std::max(signal[o], 1e-30);
-  return noise;
+  return noise_of_outputs(run_(0, samples, twin_.inputs(s), outputs_), floats_);
 }
 
 double Search::loss_of(const Setting& s, size_t samples) const {

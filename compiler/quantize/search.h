@@ -69,6 +69,9 @@ class Search {
   std::vector<double> noise_;
 };
 
+// Noise / signal of each output, squares over all samples: `got` and `want` have the outputs by sample.
+std::vector<double> noise_of_outputs(const std::vector<std::vector<Tensor>>& got,
+                                     const std::vector<std::vector<Tensor>>& want);
 // dB of a ratio noise / signal.
 double snr(double noise);
 

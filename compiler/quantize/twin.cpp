@@ -4,6 +4,7 @@
 
 #include "import/importer.h"
 #include "import/tensor_proto.h"
+#include "quantize/model_draft.h"
 
 namespace sinter::quantize {
 namespace {
@@ -20,14 +21,6 @@ onnx::AttributeProto integers(const char* name, const std::vector<int64_t>& valu
   a.set_name(name);
   a.set_type(onnx::AttributeProto::INTS);
   for (const int64_t v : values) a.add_ints(v);
-  return a;
-}
-
-onnx::AttributeProto integer(const char* name, int64_t value) {
-  onnx::AttributeProto a;
-  a.set_name(name);
-  a.set_type(onnx::AttributeProto::INT);
-  a.set_i(value);
   return a;
 }
 
@@ -86,7 +79,7 @@ Twin::Twin(const FloatModel& model, const Layers& layers)
 std::string Twin::fresh(const std::string& what) { return prefix_ + what + std::to_string(count_++); }
 
 std::string Twin::constant(const Tensor& t) {
-  const std::string name = fresh("constant");
+  std::string name = fresh("constant");
   *proto_.mutable_graph()->add_initializer() = tensor_proto(t, name);
   return name;
 }
@@ -152,10 +145,10 @@ std::string Twin::mean_of_channels(const std::string& x, const Layer& l, int64_t
   }
   std::vector<std::string> inputs = {rows};
   if (opset_ >= 18) inputs.push_back(constant(Tensor::of(axes)));
-  const std::string mean = add_node("ReduceMean", inputs);
+  std::string mean = add_node("ReduceMean", inputs);
   onnx::NodeProto& n = *proto_.mutable_graph()->mutable_node()->rbegin();
   if (opset_ < 18) *n.add_attribute() = integers("axes", axes);
-  *n.add_attribute() = integer("keepdims", 0);
+  *n.add_attribute() = integer_attribute("keepdims", 0);
   return mean;
 }
 

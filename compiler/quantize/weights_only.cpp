@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "import/tensor_proto.h"
+#include "quantize/model_draft.h"
 #include "quantize/steps.h"
 
 namespace sinter::quantize {
 namespace {
 
 constexpr int64_t kBlock = 32, kLeastElements = 1024;
-
-void set_integer(onnx::NodeProto& n, const char* name, int64_t value) {
-  auto& a = *n.add_attribute();
-  a.set_name(name), a.set_type(onnx::AttributeProto::INT), a.set_i(value);
-}
 
 // 4-bit blocks of a matrix [k, n], as MatMulNBits wants them: [n, blocks, 16] of nibbles, the lower one
 // first.
@@ -60,40 +55,22 @@ Blocks blocks_of(const Tensor& matrix, bool transposed) {
 class Rewriter {
  public:
   Rewriter(const FloatModel& m, int bits, const std::set<std::string>& kept)
-      : m_(m), bits_(bits), kept_(kept) {
-    result_.proto = m.proto();
-    result_.proto.mutable_graph()->clear_node();
-    for (const auto& n : m.graph().node()) names_.insert(n.output().begin(), n.output().end());
-    for (const auto& i : m.graph().initializer()) names_.insert(i.name());
-    for (const auto& i : m.graph().input()) names_.insert(i.name());
-  }
+      : m_(m), bits_(bits), kept_(kept), draft_(m.proto()) {}
 
   WeightsOnly make() {
     for (const auto& n : m_.graph().node()) {
       if (kept_.count(label_of(n)) || !rewrite(n)) add(n);
     }
-    std::set<std::string> read;
-    for (const auto& n : result_.proto.graph().node()) read.insert(n.input().begin(), n.input().end());
-    google::protobuf::RepeatedPtrField<onnx::TensorProto> kept;
-    for (auto& t : *result_.proto.mutable_graph()->mutable_initializer())
-      if (read.count(t.name()) || !replaced_.count(t.name())) kept.Add()->Swap(&t);
-    result_.proto.mutable_graph()->mutable_initializer()->Swap(&kept);
     if (uses_blocks_) declare_domain();
+    result_.proto = draft_.finish();
     return std::move(result_);
   }
 
  private:
-  void add(const onnx::NodeProto& n) { *result_.proto.mutable_graph()->add_node() = n; }
-  std::string fresh(const std::string& name) {
-    std::string n = name;
-    for (int k = 1; !names_.insert(n).second; ++k) n = name + "_" + std::to_string(k);
-    return n;
-  }
+  void add(const onnx::NodeProto& n) { draft_.add(n); }
   std::string constant(const Tensor& t, const std::string& name) {
-    const std::string n = fresh(name);
-    *result_.proto.mutable_graph()->add_initializer() = tensor_proto(t, n);
     result_.bytes_after += t.bytes();
-    return n;
+    return draft_.constant(t, name);
   }
 
   bool rewrite(const onnx::NodeProto& n) {
@@ -121,19 +98,19 @@ class Rewriter {
   }
 
   bool channels(const onnx::NodeProto& n, int input, const Tensor& w, int axis) {
-    const std::string name = n.input(input);
+    const std::string& name = n.input(input);
     count(name, w);
     std::string& dequantised = dequantised_[name + "@" + std::to_string(axis)];
     if (dequantised.empty()) {
       const ByteWeights q = byte_weights(w, axis);
       onnx::NodeProto d;
       d.set_op_type("DequantizeLinear");
-      d.set_name(fresh(name + "_dequantize"));
+      d.set_name(draft_.fresh(name + "_dequantize"));
       d.add_input(constant(q.bytes, name + "_quantized"));
       d.add_input(constant(q.scales, name + "_scale"));
-      dequantised = fresh(name + "_dequantized");
+      dequantised = draft_.fresh(name + "_dequantized");
       d.add_output(dequantised);
-      set_integer(d, "axis", axis);
+      *d.add_attribute() = integer_attribute("axis", axis);
       add(d);
     }
     onnx::NodeProto changed = n;
@@ -143,7 +120,7 @@ class Rewriter {
   }
 
   bool blocks(const onnx::NodeProto& n, const Tensor& w, bool transposed) {
-    const std::string name = n.input(1);
+    const std::string& name = n.input(1);
     count(name, w);
     uses_blocks_ = true;
     std::vector<std::string>& coded = coded_[name + (transposed ? "@t" : "")];
@@ -159,16 +136,16 @@ class Rewriter {
     p.set_name(n.name());
     p.add_input(n.input(0));
     for (const std::string& c : coded) p.add_input(c);
-    p.add_output(biased ? fresh(n.output(0) + "_product") : n.output(0));
-    set_integer(p, "K", w.dim(transposed ? 1 : 0));
-    set_integer(p, "N", w.dim(transposed ? 0 : 1));
-    set_integer(p, "bits", 4);
-    set_integer(p, "block_size", kBlock);
+    p.add_output(biased ? draft_.fresh(n.output(0) + "_product") : n.output(0));
+    *p.add_attribute() = integer_attribute("K", w.dim(transposed ? 1 : 0));
+    *p.add_attribute() = integer_attribute("N", w.dim(transposed ? 0 : 1));
+    *p.add_attribute() = integer_attribute("bits", 4);
+    *p.add_attribute() = integer_attribute("block_size", kBlock);
     add(p);
     if (!biased) return true;
     onnx::NodeProto sum;
     sum.set_op_type("Add");
-    sum.set_name(fresh(n.output(0) + "_bias"));
+    sum.set_name(draft_.fresh(n.output(0) + "_bias"));
     sum.add_input(p.output(0));
     sum.add_input(n.input(2));
     sum.add_output(n.output(0));
@@ -177,17 +154,18 @@ class Rewriter {
   }
 
   void declare_domain() {
-    for (const auto& o : result_.proto.opset_import())
+    for (const auto& o : draft_.proto().opset_import())
       if (o.domain() == "com.microsoft") return;
-    auto& o = *result_.proto.add_opset_import();
+    auto& o = *draft_.proto().add_opset_import();
     o.set_domain("com.microsoft"), o.set_version(1);
   }
 
   const FloatModel& m_;
   const int bits_;
   const std::set<std::string>& kept_;
+  ModelDraft draft_;
   WeightsOnly result_;
-  std::set<std::string> names_, replaced_;
+  std::set<std::string> replaced_;
   std::map<std::string, std::string> dequantised_;
   std::map<std::string, std::vector<std::string>> coded_;
   bool uses_blocks_ = false;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "import/tensor_proto.h"
+#include "quantize/model_draft.h"
 
 namespace sinter::quantize {
 namespace {
@@ -11,15 +11,7 @@ namespace {
 class Writer {
  public:
   Writer(const FloatModel& model, const Layers& layers, const Twin& twin, const Setting& setting)
-      : model_(model), layers_(layers), twin_(twin), setting_(setting), proto_(model.proto()) {
-    proto_.mutable_graph()->clear_node();
-    for (const auto& n : model.graph().node()) {
-      names_.insert(n.output().begin(), n.output().end());
-      names_.insert(n.name());
-    }
-    for (const auto& i : model.graph().initializer()) names_.insert(i.name());
-    for (const auto& i : model.graph().input()) names_.insert(i.name());
-  }
+      : model_(model), layers_(layers), twin_(twin), setting_(setting), draft_(model.proto()) {}
 
   onnx::ModelProto write() {
     for (const auto& i : model_.graph().input()) round(i.name());
@@ -28,35 +20,23 @@ class Writer {
       for (const Layer& l : layers_.layers)
         if (l.node == i) read_bytes(l, n);
       const std::vector<std::string> outputs(n.output().begin(), n.output().end());
-      *proto_.mutable_graph()->add_node() = std::move(n);
+      draft_.add(n);
       for (const std::string& o : outputs) round(o);
     }
-    remove_unread();
-    return std::move(proto_);
+    draft_.proto().mutable_graph()->clear_value_info();
+    return draft_.finish();
   }
 
  private:
-  std::string fresh(const std::string& name) {
-    std::string n = name;
-    for (int k = 1; !names_.insert(n).second; ++k) n = name + "_" + std::to_string(k);
-    return n;
-  }
-  std::string constant(const Tensor& t, const std::string& name) {
-    const std::string n = fresh(name);
-    *proto_.mutable_graph()->add_initializer() = tensor_proto(t, n);
-    return n;
-  }
   std::string add_node(const char* op, const std::vector<std::string>& inputs, const std::string& output,
                        int axis = -1) {
-    onnx::NodeProto& n = *proto_.mutable_graph()->add_node();
+    onnx::NodeProto n;
     n.set_op_type(op);
-    n.set_name(fresh(output + "_node"));
+    n.set_name(draft_.fresh(output + "_node"));
     for (const std::string& i : inputs) n.add_input(i);
-    n.add_output(fresh(output));
-    if (axis >= 0) {
-      auto& a = *n.add_attribute();
-      a.set_name("axis"), a.set_type(onnx::AttributeProto::INT), a.set_i(axis);
-    }
+    n.add_output(draft_.fresh(output));
+    if (axis >= 0) *n.add_attribute() = integer_attribute("axis", axis);
+    draft_.add(n);
     return n.output(0);
   }
 
@@ -68,10 +48,10 @@ class Writer {
   void round(const std::string& t) {
     if (!is_bytes(t)) return;
     const Steps& s = steps_of_tensor(t);
-    const std::string scale = constant(Tensor::scalar(s.scale), t + "_scale");
+    const std::string scale = draft_.constant(Tensor::scalar(s.scale), t + "_scale");
     Tensor z(DType::kU8, {});
     z.set_integer(0, s.zero);
-    const std::string zero = constant(z, t + "_zero_point");
+    const std::string zero = draft_.constant(z, t + "_zero_point");
     const std::string bytes = add_node("QuantizeLinear", {t, scale, zero}, t + "_quantized");
     rounded_[t] = add_node("DequantizeLinear", {bytes, scale, zero}, t + "_dequantized");
   }
@@ -84,11 +64,11 @@ class Writer {
     const std::string name = n.input(l.weights);
     const int axis = w.scales.rank() == 1 ? l.axis : -1;
     Tensor zeros(DType::kI8, w.scales.shape());
-    n.set_input(l.weights,
-                add_node("DequantizeLinear",
-                         {constant(w.bytes, name + "_quantized"), constant(w.scales, name + "_scale"),
-                          constant(zeros, name + "_zero_point")},
-                         name + "_dequantized", axis));
+    n.set_input(l.weights, add_node("DequantizeLinear",
+                                    {draft_.constant(w.bytes, name + "_quantized"),
+                                     draft_.constant(w.scales, name + "_scale"),
+                                     draft_.constant(zeros, name + "_zero_point")},
+                                    name + "_dequantized", axis));
     if (n.op_type() != "MatMul") set_bias(l, w, n);
   }
 
@@ -125,38 +105,21 @@ class Writer {
     const std::string name = given ? n.input(2) : n.output(0) + "_bias";
     while (n.input_size() < 3) n.add_input("");
     if (!fits) {
-      n.set_input(2, constant(floats, name + "_corrected"));
+      n.set_input(2, draft_.constant(floats, name + "_corrected"));
       return;
     }
-    n.set_input(2, add_node("DequantizeLinear",
-                            {constant(integers, name + "_quantized"), constant(scales, name + "_scale"),
-                             constant(Tensor(DType::kI32, {channels}), name + "_zero_point")},
-                            name + "_dequantized", 0));
-  }
-
-  void remove_unread() {
-    std::set<std::string> read;
-    const onnx::GraphProto& g = proto_.graph();
-    for (const auto& n : g.node()) read.insert(n.input().begin(), n.input().end());
-    onnx::GraphProto& out = *proto_.mutable_graph();
-    google::protobuf::RepeatedPtrField<onnx::TensorProto> kept;
-    for (auto& t : *out.mutable_initializer()) {
-      const bool weights = std::any_of(layers_.layers.begin(), layers_.layers.end(), [&](const Layer& l) {
-        const auto& in = model_.node(l.node).input();
-        return l.weights >= 0 && (t.name() == in[l.weights] || (in.size() > 2 && t.name() == in[2]));
-      });
-      if (read.count(t.name()) || !weights) kept.Add()->Swap(&t);
-    }
-    out.mutable_initializer()->Swap(&kept);
-    out.clear_value_info();
+    n.set_input(
+        2, add_node("DequantizeLinear",
+                    {draft_.constant(integers, name + "_quantized"), draft_.constant(scales, name + "_scale"),
+                     draft_.constant(Tensor(DType::kI32, {channels}), name + "_zero_point")},
+                    name + "_dequantized", 0));
   }
 
   const FloatModel& model_;
   const Layers& layers_;
   const Twin& twin_;
   const Setting& setting_;
-  onnx::ModelProto proto_;
-  std::set<std::string> names_;
+  ModelDraft draft_;
   std::map<std::string, std::string> rounded_;  // tensor -> what its bytes stand for
 };
 
