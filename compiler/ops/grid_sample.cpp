@@ -175,7 +175,8 @@ void eval_affine_grid(Evaluation& e) {
   Tensor& out = e.out[0];
   const bool align = e.attributes().integer("align_corners", 0) != 0;
   const int64_t k = out.shape().back();
-  std::vector<int64_t> places(out.shape().begin(), out.shape().end() - 1);
+  std::vector<int64_t> places = out.shape();
+  places.pop_back();
   for_each_index(places, [&](const std::vector<int64_t>& index, int64_t p) {
     std::vector<double> from(static_cast<size_t>(k + 1), 1.0);  // x, y, (z,) 1
     for (int64_t d = 0; d < k; ++d) {
