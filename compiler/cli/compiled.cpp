@@ -181,14 +181,12 @@ void compute_halves(const ModelOptions& o, const ImportOptions& import, const Ta
     if (std::none_of(g.nodes.begin(), g.nodes.end(), [&](const auto& n) { return n->name == name; }))
       throw UsageError(fmt::format("--keep-f32 {}: the model has no such node", sinter::quoted(name)));
   if (!o.fp16) return;
-  if (!target.halves) {
-    std::cerr
-        << "sinter: warning: " << target.name
-        << " has no arithmetic of halves: --fp16 changes nothing there; `sinter targets` lists those that "
-           "have\n";
-    return;
-  }
-  passes.halves = true;
+  if (!target.halves)
+    std::cerr << "sinter: note: " << target.name
+              << " has no arithmetic of halves: --fp16 stores the weights of products in 16 bits there, and "
+                 "computes float32; `sinter targets` lists those that have\n";
+  passes.halves = target.halves;
+  passes.half_weights = !target.halves;
   passes.half_error = o.fp16_error;
   passes.keep_f32.insert(o.keep_f32.begin(), o.keep_f32.end());
   passes.samples = samples_of(o, import, g);
@@ -239,7 +237,7 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   c.options.class_names = std::move(model.class_names);
   refuse_free_dims(*c.graph);
   c.stored_weights = constant_bytes(*c.graph);
-  const bool half_weights = !o.fast_weights && has_half_constants(*c.graph);
+  const bool half_weights = !o.fast_weights && (o.fp16 || has_half_constants(*c.graph));
   const bool quantised = is_quantised(*c.graph);
   if (keep_imported) c.imported = c.graph->clone();
   PassOptions passes;
@@ -250,7 +248,7 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   passes.half_report = &report;
   compute_halves(o, import, *c.target, *c.graph, passes);
   run_passes(*c.graph, passes, of_passes(hooks));
-  if (passes.halves) say_what_stays(*c.graph, passes);
+  if (o.fp16) say_what_stays(*c.graph, passes);
   c.options.half_errors = report.outputs;
   run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights, half_weights}, c.decisions, hooks);
   // Where bytes are multiplied as floats, their floats are what can be asked for.

@@ -195,9 +195,9 @@ int64_t weight_budget(const ModelOptions& o, int64_t stored) {
     char* end = nullptr;
     const double given = std::strtod(o.max_weights.c_str(), &end);
     if (std::string(end) != "x" && std::string(end) != "X") return parse_size("--max-weights", o.max_weights);
-    if (!(given >= 1 && given <= 1000))
+    if (!(given >= 0.1 && given <= 1000))
       throw UsageError(
-          fmt::format("--max-weights {}: a factor is 1x to 1000x", sinter::quoted(o.max_weights)));
+          fmt::format("--max-weights {}: a factor is 0.1x to 1000x", sinter::quoted(o.max_weights)));
     times = given;
   }
   return static_cast<int64_t>(static_cast<double>(stored) * times) + kSpare;

@@ -184,6 +184,23 @@ HalfErrors half_errors(const Graph& g, const std::vector<Tensors>& samples) {
   return errors;
 }
 
+std::unordered_map<const Node*, double> factor_errors(
+    const Graph& g, const std::vector<Tensors>& samples,
+    const std::unordered_map<const Node*, const Tensor*>& factors) {
+  std::unordered_map<const Node*, double> errors;
+  for (const Tensors& sample : samples)
+    walk(g, sample, [&](const Node& n, Tensors in) {
+      Tensors out = evaluate(n, in);
+      if (const auto f = factors.find(&n); f != factors.end()) {
+        in[1] = *f->second;
+        double& worst = errors[&n];
+        worst = std::max(worst, relative_error(evaluate(n, std::move(in))[0], out[0]));
+      }
+      return out;
+    });
+  return errors;
+}
+
 std::vector<Tensor> evaluate_in_halves(const Graph& g, const Tensors& sample,
                                        const std::unordered_map<const Node*, Halves>& layers) {
   std::mt19937 random(1);

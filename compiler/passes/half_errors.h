@@ -23,6 +23,12 @@ HalfErrors half_errors(const Graph&, const std::vector<std::vector<Tensor>>& sam
 std::vector<Tensor> evaluate_in_halves(const Graph&, const std::vector<Tensor>& sample,
                                        const std::unordered_map<const Node*, Halves>& layers);
 
+// For each of these nodes, the greatest error that another second operand makes of its results, relative to
+// the largest of them, over all samples. Nodes that a sample does not reach have none.
+std::unordered_map<const Node*, double> factor_errors(
+    const Graph&, const std::vector<std::vector<Tensor>>& samples,
+    const std::unordered_map<const Node*, const Tensor*>& factors);
+
 // The greatest difference, relative to the greatest of `want`; infinity where numbers are lost; below 0 where
 // the two are no floats or can't be compared.
 double relative_error(const Tensor& got, const Tensor& want);

@@ -28,6 +28,7 @@ struct PassOptions {
   bool channels_last = true;
   bool tile_matrices = false;      // the target has them
   bool halves = false;             // --fp16, and the target has their arithmetic
+  bool half_weights = false;       // --fp16, and it has not
   std::set<std::string> keep_f32;  // names of nodes that compute floats all the same
   double half_error = 1e-2;        // the most that a layer of halves may be off, of its largest result
   std::vector<std::vector<Tensor>> samples;  // inputs of the graph to measure that with; none: it is not

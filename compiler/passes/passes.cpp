@@ -131,6 +131,10 @@ const std::vector<Pass>& all_passes() {
        "With --fp16, computes and stores float16 where a half's range and digits are enough; --exact: not.",
        "behind all fusions, which know floats; before the marks, which depend on the type",
        compute_in_halves},
+      {"store_halves",
+       "With --fp16, where the target has no arithmetic of halves: rounds weights of products to halves; "
+       "--exact: not.",
+       "as compute_in_halves, whose place it takes", store_halves},
       {"allow_winograd",
        "Marks the convolutions of 3x3 to 6x6 taps, 2 to 7 in a line, or of up to 4 channels, whose sums may "
        "be rearranged; never "

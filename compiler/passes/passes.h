@@ -37,6 +37,7 @@ bool fuse_epilogue(Graph&, const PassOptions&);
 bool look_up_one_hot(Graph&, const PassOptions&);
 bool fuse_elementwise(Graph&, const PassOptions&);
 bool compute_in_halves(Graph&, const PassOptions&);
+bool store_halves(Graph&, const PassOptions&);
 bool simplify_expr(Graph&, const PassOptions&);
 bool allow_winograd(Graph&, const PassOptions&);
 bool allow_strassen(Graph&, const PassOptions&);

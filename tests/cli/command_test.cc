@@ -150,7 +150,7 @@ TEST_F(Command, BudgetOfWeights) {
   EXPECT_LE(weights({"--max-weights", "1.2x"}), own + own / 5 + 4096);
   EXPECT_LE(weights({"--max-weights", "400K"}), 400u << 10);
   EXPECT_EQ(weights({"--max-weights", "9x"}), fast);
-  expect({"compile", m, "-o", path("out"), "--max-weights", "0.5x"}, 2, "1x to 1000x");
+  expect({"compile", m, "-o", path("out"), "--max-weights", "0.05x"}, 2, "0.1x to 1000x");
   expect({"compile", m, "-o", path("out"), "--max-weights", "many"}, 2, "no size");
   expect({"compile", m, "-o", path("out"), "--small-weights", "--fast-weights"}, 2, "excludes");
 }

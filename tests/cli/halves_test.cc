@@ -1,4 +1,5 @@
-// --fp16 on the command line: samples that do not fit are refused, and what was measured is told.
+// --fp16 on the command line: samples that do not fit are refused, what was measured is told, and weights
+// shrink.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -69,6 +70,28 @@ TEST_F(HalvesOptions, TheMapHasWhatWasMeasured) {
   EXPECT_TRUE(computes);
   arguments.insert(arguments.end(), {"--fp16-error", "1e-7"});
   expect(arguments, 0, "its own error is above the limit");
+}
+
+// A core that multiplies no halves stores weights so, and computes floats.
+TEST_F(HalvesOptions, WithoutTheirArithmeticWeightsAreStoredSo) {
+  std::string w;
+  for (int i = 0; i < 4096; ++i) w += (i > 0 ? ", " : "") + std::to_string((i * 37 % 101) / 101.0 - 0.5);
+  save_text("net (float[N,64] x) => (float[N,64] y) <float[64,64] w = {" + w + "}> { y = MatMul(x, w) }",
+            model_);
+  const auto bytes = [&](std::vector<std::string> options) {
+    std::vector<std::string> arguments{
+        "inspect", model_.string(), "--target", "cortex-a72",
+        "--dim",   "N<=4",          "--json",   (folder_ / "net.json").string()};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    expect(arguments, 0, "");
+    return nlohmann::json::parse(contents(folder_ / "net.json"))["weights_bytes"].get<int64_t>();
+  };
+  const int64_t floats = bytes({}), halves = bytes({"--fp16"});
+  EXPECT_LT(halves, floats * 11 / 20);
+  EXPECT_EQ(bytes({"--fp16", "--fp16-error", "1e-9"}), floats);
+  EXPECT_EQ(bytes({"--fp16", "--fast-weights"}), floats);
+  expect({"inspect", model_.string(), "--target", "cortex-a72", "--dim", "N<=4", "--fp16"}, 0,
+         "stores the weights of products in 16 bits");
 }
 
 }  // namespace
