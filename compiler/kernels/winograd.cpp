@@ -139,11 +139,9 @@ template <class T>
 using Lanes = std::array<T, kTiles>;
 
 struct ToFloat {
-  static constexpr Rounding kind = Rounding::kFloats;
   float operator()(float x) const { return x; }
 };
 struct ToHalf {
-  static constexpr Rounding kind = Rounding::kHalves;
   float operator()(float x) const { return to_float(to_half(x)); }
 };
 
@@ -236,8 +234,8 @@ void transform_when_used(const float* weights, double* to) {
 }
 
 template <class Round>
-double error_of(const float* weights, int64_t out, int64_t in, const WinogradTile& tile, bool when_used) {
-  constexpr bool kHalves = Round::kind == Rounding::kHalves;
+double error_of(const float* weights, int64_t out, int64_t in, const WinogradTile& tile, bool when_used,
+                int half_block) {
   const auto positions = static_cast<size_t>(tile.positions());
   const Axis down(tile.down), along(tile.along);
   std::mt19937 random(1);
@@ -269,10 +267,10 @@ double error_of(const float* weights, int64_t out, int64_t in, const WinogradTil
       const auto& v = transformed[static_cast<size_t>(c)];
       for (size_t i = 0; i < positions; ++i)
         for (size_t s = 0; s < kTiles; ++s) {
-          float& sum = (kHalves ? block : sums)[i][s];
+          float& sum = (half_block > 0 ? block : sums)[i][s];
           sum = Round()(sum + v[i][s] * Round()(static_cast<float>(w[i])));
         }
-      if (kHalves && (c + 1 == in || (c + 1) % kWinogradBlock == 0))
+      if (half_block > 0 && (c + 1 == in || (c + 1) % half_block == 0))
         for (size_t i = 0; i < positions; ++i)
           for (size_t s = 0; s < kTiles; ++s) sums[i][s] = Round()(sums[i][s] + block[i][s]), block[i][s] = 0;
       convolve(tile, k, inputs[static_cast<size_t>(c)], exact);
@@ -292,9 +290,9 @@ double error_of(const float* weights, int64_t out, int64_t in, const WinogradTil
 }  // namespace
 
 double winograd_error(const float* weights, int64_t out, int64_t in, const WinogradTile& tile, bool when_used,
-                      Rounding rounding) {
-  return rounding == Rounding::kHalves ? error_of<ToHalf>(weights, out, in, tile, when_used)
-                                       : error_of<ToFloat>(weights, out, in, tile, when_used);
+                      int half_block) {
+  return half_block > 0 ? error_of<ToHalf>(weights, out, in, tile, when_used, half_block)
+                        : error_of<ToFloat>(weights, out, in, tile, when_used, half_block);
 }
 
 }  // namespace sinter

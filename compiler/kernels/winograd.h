@@ -51,15 +51,11 @@ class WinogradWeights {
 // (runtime/sinter/winograd.h, winograd_square_sums): row and column 1 multiplied by sqrt(2).
 std::array<float, 9> winograd_square(const float* weights);
 
-// What transforms and sums are rounded to.
-enum class Rounding { kFloats, kHalves };
-// Products that a block of halves sums, before blocks are added up, in halves too.
-constexpr int kWinogradBlock = 32;
-
-// The greatest error that this tile makes in float with a layer's weights [out][in][tile.taps()], on seeded
-// inputs in [-1, 1), relative to the largest output. `when_used`: the weights are transformed when they are
-// used.
+// The greatest error that this tile makes with a layer's weights [out][in][tile.taps()], on seeded inputs in
+// [-1, 1), relative to the largest output. `when_used`: the weights are transformed when they are used.
+// `half_block`: transforms and sums are halves, of blocks of so many products, which are added up in halves,
+// too; 0: they are floats.
 double winograd_error(const float* weights, int64_t out, int64_t in, const WinogradTile& tile,
-                      bool when_used = false, Rounding rounding = Rounding::kFloats);
+                      bool when_used = false, int half_block = 0);
 
 }  // namespace sinter

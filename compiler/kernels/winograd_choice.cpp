@@ -208,12 +208,27 @@ std::vector<WinogradTile> tiles_of(const Node& n, const Decision& d, const Targe
 
 namespace {
 // What its error depends on beside the weights.
-std::string text_of(const WinogradChoice& c, bool halves) {
+std::string text_of(const WinogradChoice& c) {
   const auto axis = [](const WinogradAxis& a) {
     return fmt::format("{} {} {}", a.outputs, a.taps, a.stride);
   };
   return fmt::format("winograd {} x {}{}{}", axis(c.tile.down), axis(c.tile.along),
-                     c.when_used ? " used" : "", halves ? " halves" : "");
+                     c.when_used ? " used" : "", c.block > 0 ? fmt::format(" halves of {}", c.block) : "");
+}
+
+double error_of(const WinogradLayer& l, const Context& context, const WinogradChoice& c) {
+  return context.decisions.error(l.weight, text_of(c), [&] {
+    return winograd_error(l.weight, l.out, l.in, c.tile, c.when_used, c.block);
+  });
+}
+
+// Sums halves in the longest blocks whose error is small enough, if there are any.
+bool is_fine_in_halves(const WinogradLayer& l, const Context& context, WinogradChoice& c) {
+  for (c.block = l.in > 64 ? 128 : 64; c.block >= 32; c.block /= 2) {
+    c.error = error_of(l, context, c);
+    if (c.error <= kMaxWinogradErrorOfHalves) return true;
+  }
+  return false;
 }
 }  // namespace
 
@@ -246,14 +261,11 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Context& cont
   for (WinogradChoice& c : choices) {
     if (c.weight_bytes > static_cast<double>(context.of(n).winograd.weight_bytes)) continue;
     if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
-    c.error = context.decisions.error(l.weight, text_of(c, t.of_halves), [&] {
-      return winograd_error(l.weight, l.out, l.in, c.tile, c.when_used,
-                            t.of_halves ? Rounding::kHalves : Rounding::kFloats);
-    });
     if (t.of_halves) {
-      if (c.error <= kMaxWinogradErrorOfHalves) return c;
+      if (is_fine_in_halves(l, context, c)) return c;
       continue;
     }
+    c.error = error_of(l, context, c);
     const bool few = l.taps() * l.in <= kFewProducts;
     if (c.error <= (few ? kErrorOfFew : kUsualError)) return is_worth_more(coarse, c.cycles) ? *coarse : c;
     if (c.error <= kMaxWinogradError && !few && !coarse) coarse = &c;

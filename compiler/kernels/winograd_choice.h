@@ -49,6 +49,7 @@ struct WinogradChoice {
   bool when_used = false;     // ... a column of them at a time, whose weights are transformed when used
   double cycles = 0, weight_bytes = 0;
   double error = 0;  // of the largest output
+  int block = 0;     // products that a block of halves sums before blocks are added up, in halves too
 };
 
 // No value where the layer is faster otherwise, its errors too large, or it is not marked

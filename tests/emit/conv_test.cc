@@ -396,6 +396,20 @@ TEST(Winograd, ErrorGrowsWithTheTile) {
   EXPECT_LT(of_stride(7), 3e-5);
 }
 
+// Halves err more than floats, longer blocks of them more than shorter ones, and one block is one however
+// long it could be.
+TEST(Winograd, ErrorOfHalvesGrowsWithTheirBlocks) {
+  Sheet s;
+  Node* n = add_conv(s, Dim(1), {{12, 12}, 128, 32, 1, {3, 3}, pads({1, 1, 1, 1})}, false, 3);
+  const auto error = [&](int block) {
+    return winograd_error(winograd_layer(*n).weight, 32, 128, {{4, 3, 1}, {4, 3, 1}}, false, block);
+  };
+  EXPECT_LT(error(0) * 100, error(16));
+  EXPECT_LT(error(16), error(128));
+  EXPECT_LT(error(128), 3e-2);
+  EXPECT_EQ(error(128), error(256));
+}
+
 // Positions of a single tap share their weights: of 7 along an axis of stride 2 there are 5 matrices.
 TEST(Winograd, StridesHavePhases) {
   const WinogradAxis three{3, 3, 2}, four{3, 4, 2}, one{1, 1, 2};
