@@ -250,11 +250,11 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   run_passes(*c.graph, passes, of_passes(hooks));
   if (o.fp16) say_what_stays(*c.graph, passes);
   c.options.half_errors = report.outputs;
-  run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights, half_weights}, c.decisions, hooks);
   // Where bytes are multiplied as floats, their floats are what can be asked for.
   const int64_t stored = quantised && !passes.dot_products ? constant_bytes(*c.graph) : c.stored_weights;
-  plan_model(c, weight_budget(o, std::max(stored, c.stored_weights)),
-             o.small_weights || !o.max_weights.empty());
+  const int64_t budget = weight_budget(o, std::max(stored, c.stored_weights));
+  run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights, half_weights, budget}, c.decisions, hooks);
+  plan_model(c, budget, o.small_weights || !o.max_weights.empty());
   if (o.threads > 1) share_plan(c, o, max_ram);
   if (c.plan.arena_bytes > max_ram)
     refuse("the arena takes {} bytes, --max-ram allows {}; at least {} are alive at once", c.plan.arena_bytes,

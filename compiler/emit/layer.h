@@ -192,9 +192,6 @@ class LayerWriter {
     layer_.can_fail = true;
   }  // the body may `return kIndexError;` and must end by returning 0
 
-  // The ways that the layer might have been computed in.
-  void offer(std::vector<WeightOffer> offers) { layer_.offers = std::move(offers); }
-
   Layer finish(const std::string& kernel, Algorithm algorithm = Algorithm::kPlain);
 
  private:
@@ -231,6 +228,9 @@ struct Kernel {
     bool joins_taps = false;    // takes a kernel row's taps as one run, unless pixels have gaps between them
     Algorithm algorithm = Algorithm::kPlain;
   } can = {};
+  // The ways that it has to compute a node, which it accepts: the one that it takes first, then those of less
+  // weights. Null: one.
+  std::vector<WeightOffer> (*offers)(const Node&, const Context&) = nullptr;
 };
 
 // Whether a layer of so many flops and of a result of so many elements is worth a second thread.

@@ -43,7 +43,6 @@ class Writer {
         epilogue_(w, n_.outputs[0]->type.shape) {}
 
   void emit() {
-    w_.offer(winograd_offers(n_, w_.context, choice_));
     const int lanes = w_.target.lanes;
     const WinogradTile& tile = choice_.tile;
     const Shape& out = n_.outputs[0]->type.shape;
@@ -471,6 +470,10 @@ void emit(LayerWriter& w) {
   Writer(w, share_winograd(w.node, w.context, *choose_winograd(w.node, w.context), w.threads)).emit();
 }
 
+std::vector<WeightOffer> offers(const Node& n, const Context& c) {
+  return winograd_offers(n, c, *choose_winograd(n, c));
+}
+
 }  // namespace
 
 const std::vector<Kernel>& kernels_conv_winograd() {
@@ -480,7 +483,8 @@ const std::vector<Kernel>& kernels_conv_winograd() {
        "channels-last, by Winograd's filtering",
        accepts,
        emit,
-       {.writes_apart = true, .reads_parts = true, .reads_apart = true, .algorithm = Algorithm::kWinograd}}};
+       {.writes_apart = true, .reads_parts = true, .reads_apart = true, .algorithm = Algorithm::kWinograd},
+       offers}};
   return table;
 }
 

@@ -30,7 +30,6 @@ class Writer {
       : w_(w), n_(w.node), p_(*row_product(n_)), choice_(choice), epilogue_(w, n_.outputs[0]->type.shape) {}
 
   void emit() {
-    w_.offer(strassen_offers(n_, w_.context, choice_));
     const Shape& out = n_.outputs[0]->type.shape;
     SINTER_CHECK(epilogue_.can_merge(0, out.size() - 2), "the epilogue's rows must be one column");
     w_.include("sinter/strassen.h");
@@ -371,6 +370,10 @@ class Writer {
 
 void emit(LayerWriter& w) { Writer(w, *choose_strassen(w.node, w.context)).emit(); }
 
+std::vector<WeightOffer> offers(const Node& n, const Context& c) {
+  return strassen_offers(n, c, *choose_strassen(n, c));
+}
+
 }  // namespace
 
 const std::vector<Kernel>& kernels_gemm_strassen() {
@@ -379,7 +382,8 @@ const std::vector<Kernel>& kernels_gemm_strassen() {
        "products with constant weights by Strassen's seven products of quarters",
        accepts,
        emit,
-       {.writes_apart = true, .algorithm = Algorithm::kStrassen}}};
+       {.writes_apart = true, .algorithm = Algorithm::kStrassen},
+       offers}};
   return table;
 }
 

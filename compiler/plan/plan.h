@@ -66,6 +66,8 @@ void store_weight_parts(const Graph&, const Target&, int threads, Decisions&);
 // Where the arena takes more than its limit, and panels that are widened from 16 bits are the reason: their
 // layers store floats. Whether any did; then the graph is to be planned again.
 bool drop_half_weights(const Graph&, const Plan&, Decisions&);
+// Before layers are written: they share `most` bytes of weights, as far as that is known then.
+void share_weights(const Graph&, const Target&, int64_t most, Decisions&);
 // Where packed weights take `excess` bytes too many: layers give up what saves least time for its bytes.
 // Whether any did; then the graph is to be planned again.
 bool shrink_weights(const Graph&, const Plan&, int64_t excess, Decisions&);

@@ -6,9 +6,13 @@
 // for the whole net: each layer takes what is cheapest with it, so that the net gives up the least time for
 // the bytes that it saves. The price is the least that keeps the budget; Lagrange's multiplier of it.
 //
+// It is settled twice: before anything is packed, with what the layers offer and the least that all other
+// weights can take (the step share_weights); and where packing takes more than that, from what was packed.
+//
 // With --small-weights, layers also leave out what only pads their vectors. 16-bit floats stay in 16 bits but
 // with --fast-weights.
 #include <algorithm>
+#include <unordered_map>
 
 #include "plan/plan.h"
 
@@ -28,16 +32,25 @@ namespace {
 // A layer that could do with less weights, or several that have the same ones, which are stored once.
 struct Candidate {
   std::vector<const Node*> nodes;
-  const Layer* layer;
+  Algorithm algorithm;
   std::vector<WeightOffer> offers;  // cycles of all of them
 };
 
-// Whether the layer's weights are those of a candidate, in all forms that they can have.
-bool shares_weights(const Candidate& c, const Node& n, const Layer& l) {
+// Whether the node's weights are those of a candidate, in all forms that they can have.
+bool shares_weights(const Candidate& c, const Node& n, const std::vector<WeightOffer>& offers) {
   const auto same = [](const WeightOffer& a, const WeightOffer& b) { return a.bytes == b.bytes; };
   const Node& other = *c.nodes.front();
   return n.inputs.size() > 1 && other.inputs.size() > 1 && n.inputs[1] == other.inputs[1] &&
-         std::equal(c.offers.begin(), c.offers.end(), l.offers.begin(), l.offers.end(), same);
+         std::equal(c.offers.begin(), c.offers.end(), offers.begin(), offers.end(), same);
+}
+
+void add_offers(const Node& n, Algorithm algorithm, const std::vector<WeightOffer>& offers,
+                std::vector<Candidate>& found) {
+  const auto shared = std::find_if(found.begin(), found.end(),
+                                   [&](const Candidate& c) { return shares_weights(c, n, offers); });
+  if (shared == found.end()) return found.push_back({{&n}, algorithm, offers});
+  shared->nodes.push_back(&n);
+  for (size_t k = 0; k < offers.size(); ++k) shared->offers[k].cycles += offers[k].cycles;
 }
 
 void collect(const Graph& g, const Plan& plan, std::vector<Candidate>& found) {
@@ -46,16 +59,38 @@ void collect(const Graph& g, const Plan& plan, std::vector<Candidate>& found) {
       const Layer& l = plan.layers[i];
       if (l.node != n.get()) continue;
       for (size_t b = 0; b < plan.bodies[i].size(); ++b) collect(*n->bodies[b], plan.bodies[i][b], found);
-      if (l.offers.size() < 2) continue;
-      const auto shared = std::find_if(found.begin(), found.end(),
-                                       [&](const Candidate& c) { return shares_weights(c, *n, l); });
-      if (shared == found.end()) {
-        found.push_back({{n.get()}, &l, l.offers});
-        continue;
-      }
-      shared->nodes.push_back(n.get());
-      for (size_t k = 0; k < l.offers.size(); ++k) shared->offers[k].cycles += l.offers[k].cycles;
+      if (l.offers.size() > 1) add_offers(*n, l.algorithm, l.offers, found);
     }
+}
+
+// What packing makes of a constant at least.
+int64_t least_bytes(const Value& v, const Node& user, const Decisions& d) {
+  const auto bytes = static_cast<int64_t>(v.data->bytes());
+  if (v.type.dtype != DType::kF32) return bytes;
+  if (d.of(user).weights.half) return bytes / 4;  // they may be bytes (kernels/panel_weights.h)
+  return user.freedom.halves == Halves::kComputed ? bytes / 2 : bytes;
+}
+
+// The same of nodes whose layers are not written yet. Returns what all other weights take at least.
+int64_t collect(const Graph& g, const Target& target, const Decisions& d, std::vector<Candidate>& found) {
+  std::unordered_map<const Value*, int64_t> constants;
+  int64_t sum = 0;
+  for (const auto& n : g.nodes) {
+    for (const auto& body : n->bodies) sum += collect(*body, target, d, found);
+    const Context context{target, d};
+    const Kernel* k = n->bodies.empty() ? find_kernel(*n, context) : nullptr;
+    const bool chooses = k && k->offers;
+    if (chooses) add_offers(*n, k->can.algorithm, k->offers(*n, context_of(*n, context)), found);
+    for (size_t i = 0; i < n->inputs.size(); ++i) {
+      const Value* v = n->inputs[i];
+      if (!v || !v->data || (chooses && i == 1)) continue;
+      const int64_t bytes = least_bytes(*v, *n, d);
+      if (const auto [at, added] = constants.emplace(v, bytes); !added)
+        at->second = std::min(at->second, bytes);
+    }
+  }
+  for (const auto& [v, bytes] : constants) sum += bytes;
+  return sum;
 }
 
 // The offer that costs least where a byte of weights costs `price` cycles. Of equal ones the first.
@@ -113,7 +148,7 @@ std::vector<size_t> choose_offers(const std::vector<Candidate>& all, int64_t exc
 void take(const Candidate& c, size_t k, Decision& d) {
   const WeightOffer& offer = c.offers[k];
   const bool plain = k + 1 == c.offers.size();
-  if (c.layer->algorithm == Algorithm::kStrassen) {
+  if (c.algorithm == Algorithm::kStrassen) {
     d.strassen.levels = 1;
     d.strassen.allowed = !plain;
   } else {
@@ -153,10 +188,9 @@ bool drop_half_weights(const Graph& g, const Plan& plan, Decisions& decisions) {
   return dropped;
 }
 
-bool shrink_weights(const Graph& g, const Plan& plan, int64_t excess, Decisions& decisions) {
+namespace {
+bool save(const std::vector<Candidate>& all, int64_t excess, Decisions& decisions) {
   if (excess <= 0) return false;
-  std::vector<Candidate> all;
-  collect(g, plan, all);
   const std::vector<size_t> taken = choose_offers(all, excess);
   bool shrunk = false;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -165,6 +199,20 @@ bool shrink_weights(const Graph& g, const Plan& plan, int64_t excess, Decisions&
     shrunk = true;
   }
   return shrunk;
+}
+}  // namespace
+
+bool shrink_weights(const Graph& g, const Plan& plan, int64_t excess, Decisions& decisions) {
+  std::vector<Candidate> all;
+  collect(g, plan, all);
+  return save(all, excess, decisions);
+}
+
+void share_weights(const Graph& g, const Target& target, int64_t most, Decisions& decisions) {
+  std::vector<Candidate> all;
+  int64_t bytes = collect(g, target, decisions, all);
+  for (const Candidate& c : all) bytes += c.offers.front().bytes;
+  save(all, bytes - most, decisions);
 }
 
 }  // namespace sinter

@@ -22,6 +22,19 @@ const std::vector<Step>& all_steps() {
       {"schedule", "Orders the nodes so that few bytes are alive at once.",
        "before memory is shared, which depends on the order", true,
        [](Graph& g, const StepOptions&, Decisions&) { schedule(g); }},
+      {"small_weights",
+       "Stores a model's 16-bit floats as such (but with --fast-weights), and weights without what is only "
+       "there to be "
+       "read faster (--small-weights).",
+       "before share_weights, which asks what weights take at least", true,
+       [](Graph& g, const StepOptions& o, Decisions& d) {
+         if (o.small_weights || o.half_weights) store_small_weights(g, o.small_weights, d);
+       }},
+      {"share_weights", "Lets layers take the algorithms that are worth their weights, within the budget.",
+       "before the steps that ask which kernel runs a layer", true,
+       [](Graph& g, const StepOptions& o, Decisions& d) {
+         if (o.most_weights != INT64_MAX) share_weights(g, o.target, o.most_weights, d);
+       }},
       {"read_pieces", "Lets Winograd read a picture's pieces before they are joined or doubled.",
        "before place_concats, which would join them in place", true,
        [](Graph& g, const StepOptions& o, Decisions& d) { read_pieces(g, o.target, d); }},
@@ -35,14 +48,6 @@ const std::vector<Step>& all_steps() {
        "Runs layers together, a few rows at a time, where what is between them leaves the cache.",
        "behind the steps that decide where layers read and write", true,
        [](Graph& g, const StepOptions& o, Decisions& d) { make_strips(g, o.target, d, o.cache, o.tuning); }},
-      {"small_weights",
-       "Stores a model's 16-bit floats as such (but with --fast-weights), and weights without what is only "
-       "there to be "
-       "read faster (--small-weights).",
-       "last: nothing else asks", true,
-       [](Graph& g, const StepOptions& o, Decisions& d) {
-         if (o.small_weights || o.half_weights) store_small_weights(g, o.small_weights, d);
-       }},
   };
   return table;
 }

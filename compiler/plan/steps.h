@@ -16,7 +16,8 @@ struct StepOptions {
   const Tuning& tuning;  // decides where it knows the layers
   int64_t cache = 0;     // bytes that a strip's buffers may take; 0: the target's second level
   bool small_weights = false;
-  bool half_weights = false;  // 16-bit floats stay so
+  bool half_weights = false;         // 16-bit floats stay so
+  int64_t most_weights = INT64_MAX;  // bytes: their budget
 };
 
 struct Step {

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "emit/sheet.h"
 #include "ops/op.h"
 #include "plan/plan.h"
 
@@ -98,6 +99,38 @@ TEST(WeightBudget, CountsSharedWeightsOnce) {
   Decisions all;
   ASSERT_TRUE(shrink_weights(g, plan, 6000, all));
   for (const Layer& l : plan.layers) EXPECT_FALSE(all.of(*l.node).winograd.allowed);
+}
+
+// Before anything is packed: products that Strassen's way would make faster take it as far as the budget
+// goes.
+TEST(WeightBudget, IsSharedBeforeLayersAreWritten) {
+  Sheet s;
+  std::vector<Node*> products;
+  for (const int64_t k : {1024, 512, 768}) {
+    products.push_back(s.add("MatMul", {floats({256, k}), constant(random_constant(DType::kF32, {k, 512}))}));
+    products.back()->freedom.strassen = true;
+  }
+  const Target& t = target("cortex-a72");
+  const int64_t own = (1024 + 512 + 768) * 512 * 4;
+  const auto packed = [&](const Decisions& d) {
+    WeightStore store;
+    Decisions decided = d;
+    make_plan(s.graph(), t, decided, store);
+    return store.size();
+  };
+  const Decisions free;
+  const int64_t most = packed(free);
+  ASSERT_GT(most, own * 3 / 2);
+  int64_t last = 0;
+  for (const int64_t budget : {own, own * 5 / 4, own * 3 / 2, most}) {
+    SCOPED_TRACE(budget);
+    Decisions d;
+    share_weights(s.graph(), t, budget, d);
+    EXPECT_LE(packed(d), budget + 4096);
+    EXPECT_GE(packed(d), last);
+    last = packed(d);
+  }
+  EXPECT_EQ(last, most);  // nothing is given up that there is room for
 }
 
 TEST(WeightBudget, LeavesWhatFits) {
