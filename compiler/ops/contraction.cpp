@@ -12,19 +12,21 @@ extern "C" {
 // OpenBLAS's own question, which it asks while it is loaded, before main: here the program answers, and no
 // threads are started, which could wait for ever where memory is short (ulimit -v).
 extern "C" int openblas_num_threads_env() { return 1; }
+// Weak: absent where the program is linked with BLIS (sinter_portable), which is built without threads.
+extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
 namespace sinter {
 namespace {
 
-blasint blas_int(int64_t v) {
-  if (v > INT32_MAX) refuse("a matrix extent of {} exceeds 2^31", v);
-  return static_cast<blasint>(std::max<int64_t>(v, 1));
-}
-
 // One thread: the same sums in the same order on every machine of a kind.
 void use_one_thread() {
-  static const bool once = (openblas_set_num_threads(1), true);
+  static const bool once = openblas_set_num_threads && (openblas_set_num_threads(1), true);
   (void)once;
+}
+
+int blas_int(int64_t v) {
+  if (v > INT32_MAX) refuse("a matrix extent of {} exceeds 2^31", v);
+  return static_cast<int>(std::max<int64_t>(v, 1));
 }
 
 }  // namespace
@@ -37,8 +39,8 @@ void multiply(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t 
     if (k > 0) {
       use_one_thread();
       const auto ta = transpose_a ? CblasTrans : CblasNoTrans, tb = transpose_b ? CblasTrans : CblasNoTrans;
-      const blasint M = blas_int(m), N = blas_int(n), K = blas_int(k);
-      const blasint la = blas_int(lda), lb = blas_int(ldb), lc = blas_int(ldc);
+      const int M = blas_int(m), N = blas_int(n), K = blas_int(k);
+      const int la = blas_int(lda), lb = blas_int(ldb), lc = blas_int(ldc);
       if constexpr (std::is_same_v<T, float>)
         cblas_sgemm(CblasRowMajor, ta, tb, M, N, K, 1.0f, a, la, b, lb, 0.0f, c, lc);
       else

@@ -1,4 +1,4 @@
-// Matrix products for eval: f32 and f64 by OpenBLAS, integers by plain loops that wrap.
+// Matrix products for eval: f32 and f64 by a BLAS, integers by plain loops that wrap.
 #pragma once
 #include <cstdint>
 

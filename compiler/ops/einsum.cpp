@@ -6,13 +6,12 @@
 // output lacks are summed over. An extent of 1 repeats along its label (stride 0).
 #include "ops/einsum.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <type_traits>
 
+#include "ops/contraction.h"
 #include "ops/movement.h"
 #include "ops/op.h"
 
@@ -236,12 +235,6 @@ std::vector<int64_t> permutation(const Labels& from, const Labels& to) {
   for (int label : to) p.push_back(std::find(from.begin(), from.end(), label) - from.begin());
   return p;
 }
-void multiply(int m, int n, int k, const float* a, const float* b, float* c) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a, k, b, n, 0, c, n);
-}
-void multiply(int m, int n, int k, const double* a, const double* b, double* c) {
-  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a, k, b, n, 0, c, n);
-}
 template <class T>
 Tensor batched_product(const Einsum& q, const Space& s, const Product& p, const std::vector<Tensor>& in) {
   const auto extents = [&](const Labels& labels) {
@@ -262,8 +255,8 @@ Tensor batched_product(const Einsum& q, const Space& s, const Product& p, const 
   Tensor c(in[0].dtype(), extents(order));
   const int64_t m = count(p.rows), n = count(p.columns), k = count(p.sums);
   for (int64_t i = 0; i < count(p.batch); ++i)
-    multiply(static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), a.as<T>() + i * m * k,
-             b.as<T>() + i * k * n, c.as<T>() + i * m * n);
+    multiply(false, false, m, n, k, a.as<T>() + i * m * k, k, b.as<T>() + i * k * n, n, c.as<T>() + i * m * n,
+             n);
   return c.transposed(permutation(order, q.output));
 }
 
