@@ -5,6 +5,10 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 #if defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -90,8 +94,12 @@ bool host_can_run(const Target& t) {
            __builtin_cpu_supports("avx512cd") && (!t.dot_products || __builtin_cpu_supports("avx512vnni"));
   if (isa == "avx2") return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (isa == "sse42") return __builtin_cpu_supports("sse4.2");
-#elif defined(__aarch64__)
-  if (isa == "neon") return true;
+#elif defined(__aarch64__) && defined(__linux__)
+  if (isa == "neon") {
+    const unsigned long has = getauxval(AT_HWCAP), also = getauxval(AT_HWCAP2);
+    return (!t.dot_products || (has & HWCAP_ASIMDDP)) && (!t.halves || (has & HWCAP_ASIMDHP)) &&
+           (!t.byte_matrices || (also & HWCAP2_I8MM));
+  }
 #endif
   return isa == "scalar";
 }
