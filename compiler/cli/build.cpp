@@ -55,11 +55,15 @@ bool is_same_architecture(const Target& t) {
 #endif
 }
 
-std::vector<fs::path> sources_of(const fs::path& dir, const std::string& name, bool runner) {
+// What is built of a bundle: the net's code alone, with its weights, and with the runner.
+enum class Parts { kCode, kNet, kProgram };
+
+std::vector<fs::path> sources_of(const fs::path& dir, const std::string& name, Parts parts) {
   std::vector<fs::path> sources;
   for (const auto& entry : fs::directory_iterator(dir)) {
     const std::string file = entry.path().filename().string();
-    if (file == name + ".cpp" || file == name + "_weights.S" || (runner && file == name + "_main.cpp") ||
+    if (file == name + ".cpp" || (parts != Parts::kCode && file == name + "_weights.S") ||
+        (parts == Parts::kProgram && file == name + "_main.cpp") ||
         (file.rfind(name + "_part", 0) == 0 && file.ends_with(".cpp")))
       sources.push_back(entry.path());
   }
@@ -137,14 +141,13 @@ struct Objects {
 };
 
 Objects compile_sources(const fs::path& dir, const std::string& name, const Toolchain& tc,
-                        const fs::path& folder, bool runner, bool measure) {
+                        const fs::path& folder, const std::vector<fs::path>& sources, bool measure) {
   Objects objects;
   std::vector<fs::path> code, graphs;
   std::vector<std::vector<std::string>> commands;
-  for (const fs::path& source : sources_of(dir, name, runner)) {
+  for (const fs::path& source : sources) {
     const bool assembly = source.extension() == ".S";
     const bool is_runner = source.filename() == name + "_main.cpp";
-    if (assembly && !runner) continue;  // weights are measured as bytes
     const fs::path object = folder / (source.stem().string() + ".o");
     std::vector<std::string> c = tc.compile;
     if (is_runner) c.push_back(measure ? "-O1" : "-O0");  // not the net's code: quick to compile counts
@@ -171,6 +174,17 @@ Objects compile_sources(const fs::path& dir, const std::string& name, const Tool
   }
   return objects;
 }
+
+void linked(const std::vector<std::string>& command) {
+  const Finished f = run_process(command, true);
+  if (f.code != 0) throw ToolchainError("linking failed:\n" + f.output.substr(0, 8000));
+}
+
+// The pool of a shared library of a net with --threads.
+constexpr const char* kPoolSource = R"(#include "sinter/thread_pool.h"
+extern "C" const sinter_pool* sinter_start_pool(int threads) { return (new sinter::ThreadPool(threads))->pool(); }
+extern "C" void sinter_stop_pool(const sinter_pool* pool) { delete static_cast<sinter::ThreadPool*>(pool->context); }
+)";
 
 }  // namespace
 
@@ -206,19 +220,43 @@ Toolchain toolchain_for(const Target& target, bool execute) {
 
 void build_program(const fs::path& dir, const std::string& name, const Toolchain& tc, const fs::path& folder,
                    const fs::path& program, CodeSize* size) {
-  const Objects objects = compile_sources(dir, name, tc, folder, true, size != nullptr);
+  const Objects objects =
+      compile_sources(dir, name, tc, folder, sources_of(dir, name, Parts::kProgram), size != nullptr);
   std::vector<std::string> link = tc.link;
   for (const fs::path& o : objects.all) link.push_back(o.string());
   if (fs::exists(dir / "sinter" / "thread_pool.h")) link.push_back("-pthread");
   link.insert(link.end(), {"-o", program.string()});
-  const Finished f = run_process(link, true);
-  if (f.code != 0) throw ToolchainError("linking failed:\n" + f.output.substr(0, 8000));
+  linked(link);
   if (size) *size = objects.size;
 }
 
 CodeSize measure_code(const fs::path& dir, const std::string& name, const Toolchain& tc,
                       const fs::path& folder) {
-  return compile_sources(dir, name, tc, folder, false, true).size;
+  return compile_sources(dir, name, tc, folder, sources_of(dir, name, Parts::kCode), true).size;
+}
+
+void build_library(const fs::path& dir, const std::string& name, const Toolchain& given,
+                   const fs::path& folder, const fs::path& library) {
+  Toolchain tc = given;
+  tc.compile.push_back("-fPIC");
+  std::vector<fs::path> sources = sources_of(dir, name, Parts::kNet);
+  const bool threads = fs::exists(dir / "sinter" / "thread_pool.h");
+  if (threads) {
+    sources.push_back(folder / "sinter_pool.cpp");
+    std::ofstream(sources.back()) << kPoolSource;
+  }
+  const Objects objects = compile_sources(dir, name, tc, folder, sources, false);
+  const fs::path exported = folder / "exported.map";
+  std::ofstream(exported) << fmt::format(
+      "{{ global: {0}_run; {0}_error; {0}_weights*; sinter_start_pool; sinter_stop_pool; local: *; }};\n",
+      name);
+  std::vector<std::string> link = tc.link;
+  std::erase(link, "-static");
+  link.insert(link.end(), {"-shared", "-Wl,-Bsymbolic", "-Wl,--version-script=" + exported.string()});
+  for (const fs::path& o : objects.all) link.push_back(o.string());
+  if (threads) link.push_back("-pthread");
+  link.insert(link.end(), {"-o", library.string()});
+  linked(link);
 }
 
 void execute_program(const Toolchain& tc, const fs::path& program, const std::vector<std::string>& arguments,

@@ -30,6 +30,11 @@ struct CodeSize {
 void build_program(const std::filesystem::path& dir, const std::string& name, const Toolchain& toolchain,
                    const std::filesystem::path& folder, const std::filesystem::path& program,
                    CodeSize* size = nullptr);
+// The same as a shared library, which lets nothing be seen but NAME_run, NAME_error and the weights; of a net
+// with
+// --threads also sinter_start_pool and sinter_stop_pool, for callers that have no threads to lend (Python).
+void build_library(const std::filesystem::path& dir, const std::string& name, const Toolchain& toolchain,
+                   const std::filesystem::path& folder, const std::filesystem::path& library);
 // The same without runner and program: only what the code takes.
 CodeSize measure_code(const std::filesystem::path& dir, const std::string& name, const Toolchain& toolchain,
                       const std::filesystem::path& folder);

@@ -92,6 +92,7 @@ int run_checked(int argc, const char* const* argv) {
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> table = {
       {"compile", "write a model's C++ code, weights and headers to a folder", declare_compile},
+      {"build", "make a shared library of what compile wrote", declare_build},
       {"run", "compile, build and execute a model on files", declare_run},
       {"verify", "compare every layer of the built model with the model's meaning", declare_verify},
       {"inspect", "show layers, shapes, work and memory", declare_inspect},

@@ -17,6 +17,7 @@ struct Command {
 const std::vector<Command>& all_commands();
 
 std::function<int()> declare_compile(CLI::App&);
+std::function<int()> declare_build(CLI::App&);
 std::function<int()> declare_run(CLI::App&);
 std::function<int()> declare_verify(CLI::App&);
 std::function<int()> declare_inspect(CLI::App&);

@@ -53,6 +53,7 @@ std::string examples_of(const std::string& command) {
       {"compile",
        "  sinter compile net.onnx -o net --target cortex-a72\n"
        "  sinter compile net.onnx -o net --dim \"batch<=8\" --max-ram 8M --small-weights"},
+      {"build", "  sinter build net -o libnet.so    # after sinter compile net.onnx -o net"},
       {"run",
        "  sinter run net.onnx --in image.npy --out scores.npy\n"
        "  sinter run net.onnx --in photo.png --image \"scale=1/255\" --target cortex-a72"},

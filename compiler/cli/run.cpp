@@ -1,10 +1,8 @@
 // sinter run: compile, build, execute as three processes; the compiler itself never computes with the data.
-#include <algorithm>
-#include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/build.h"
+#include "cli/bundle_reader.h"
 #include "cli/command.h"
 #include "cli/compiled.h"
 #include "cli/errors.h"
@@ -22,88 +20,13 @@ struct Options : ModelOptions {
   std::vector<std::string> in, out, images;
 };
 
-// A bundle in a folder, as its .map tells it.
-struct Bundle {
-  fs::path dir;
-  std::string name, target;
-  std::vector<DeclaredInput> inputs;
-  std::vector<std::string> outputs, input_members, output_members;
-};
-
-DType dtype_of_name(const std::string& name) {
-  for (int onnx = 1; onnx < 27; ++onnx)
-    if (const DType t = dtype_of_onnx(onnx); t != DType::kUndefined && name_of(t) == name) return t;
-  return DType::kUndefined;
-}
-
-Bundle open_bundle(const fs::path& dir) {
-  std::error_code ec;
-  fs::path map;
-  for (fs::directory_iterator i(dir, ec), end; !ec && i != end; i.increment(ec)) {
-    if (i->path().extension() != ".map") continue;
-    if (!map.empty()) throw UsageError(fmt::format("{} holds more than one bundle", dir.string()));
-    map = i->path();
-  }
-  if (map.empty()) throw UsageError(fmt::format("{} holds no bundle (no NAME.map)", dir.string()));
-  Bundle b;
-  b.dir = fs::absolute(dir);
-  try {
-    std::ifstream f(map);
-    const auto j = nlohmann::json::parse(f);
-    b.name = j.at("name").get<std::string>();
-    b.target = j.at("target").get<std::string>();
-    for (const auto& i : j.value("inputs", nlohmann::json::array())) {
-      DeclaredInput d;
-      d.name = i.at("name").get<std::string>();
-      d.dtype = dtype_of_name(i.at("dtype").get<std::string>());
-      d.has_shape = true;
-      for (const auto& e : i.at("shape")) {
-        const int64_t lo = e.is_object() ? e.at("min").get<int64_t>() : e.get<int64_t>();
-        const int64_t hi = e.is_object() ? e.at("max").get<int64_t>() : lo;
-        d.extents.push_back(
-            {std::max<int64_t>(lo, 0), hi, 1, e.is_object() ? e.value("expr", "") : "", false});
-      }
-      b.inputs.push_back(std::move(d));
-      b.input_members.push_back(i.at("member").get<std::string>());
-    }
-    for (const auto& o : j.value("outputs", nlohmann::json::array())) {
-      b.outputs.push_back(o.at("name").get<std::string>());
-      b.output_members.push_back(o.at("member").get<std::string>());
-    }
-  } catch (const nlohmann::json::exception& e) {
-    throw UsageError(fmt::format("{} is no bundle's map: {}", map.string(), e.what()));
-  }
-  for (const char* end : {".h", ".cpp"})
-    if (!fs::exists(b.dir / (b.name + end), ec))
-      throw UsageError(
-          fmt::format("{}: {}{} is missing; compile the model again", dir.string(), b.name, end));
-  return b;
-}
-
-// No file of the bundle is newer.
-bool is_current(const fs::path& program, const fs::path& dir) {
-  std::error_code ec;
-  const auto built = fs::last_write_time(program, ec);
-  if (ec) return false;
-  for (fs::recursive_directory_iterator i(dir, ec), end; !ec && i != end; i.increment(ec))
-    if (i->path() != program && i->is_regular_file(ec) && i->last_write_time(ec) > built) return false;
-  return !ec;
-}
-
 // Builds the bundle's program where it isn't there already, and returns its path. It is linked in `objects`,
-// a folder of this process's own, and comes to the bundle in one step: others may build or execute it at the
-// same time. Where the bundle can't be written to, it stays in `objects`.
+// a folder of this process's own; where the bundle can't be written to, it stays there.
 fs::path built_program(const Bundle& b, const Toolchain& tc, const fs::path& objects) {
   const fs::path program = b.dir / (b.name + "_main"), fresh = objects / (b.name + "_main");
-  if (is_current(program, b.dir)) return program;
+  if (is_current(program, b)) return program;
   build_program(b.dir, b.name, tc, objects, fresh);
-  std::error_code ec;
-  const fs::path beside = b.dir / fmt::format(".{}_main-{}", b.name, objects.filename().string());
-  fs::copy_file(fresh, beside, ec);
-  if (!ec) fs::rename(beside, program, ec);
-  if (!ec) return program;
-  fs::remove(beside, ec);
-  return fresh;
+  return put_in_place(fresh, program) ? program : fresh;
 }
 
 void execute(const Bundle& b, const fs::path& objects, const InputFiles& inputs, const Options& o,
@@ -152,7 +75,12 @@ int run(const Options& o) {
   check_inputs(inferred_inputs(*c.graph), inputs.tensors);
   const fs::path dir = o.keep.empty() ? temporary.path() / "bundle" : fs::path(o.keep);
   write_bundle(c.files, dir);
-  Bundle b{fs::absolute(dir), c.options.name, c.target->name, {}, output_names(*c.graph), {}, {}};
+  Bundle b;
+  b.dir = fs::absolute(dir);
+  b.name = c.options.name;
+  b.target = c.target->name;
+  for (const auto& [file, text] : c.files) b.files.push_back(file);
+  b.outputs = output_names(*c.graph);
   for (const Member& m : members_of(c.graph->inputs)) b.input_members.push_back(m.name);
   for (const Member& m : members_of(c.graph->outputs)) b.output_members.push_back(m.name);
   execute(b, temporary.path(), inputs, o, nullptr);

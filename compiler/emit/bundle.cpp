@@ -247,12 +247,16 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
   j["arena_bytes"] = plan.arena_bytes;
   j["live_bytes"] = plan.live_bytes;
   j["weights_bytes"] = weights_bytes(store);
+  j["weights"] = o.weights_in_file ? "file" : "embed";
+  j["threads"] = o.threads;
+  j["trace"] = o.trace;
   j["files"] = files;
   for (const bool input : {true, false})
     for (const Member& m : members_of(input ? g.inputs : g.outputs)) {
       ordered_json t = tensor(m.value);
       t["name"] = m.model_name;
       t["member"] = m.name;  // in NAME_inputs or NAME_outputs
+      t["bytes"] = max_bytes(*m.value);
       if (const auto names = o.class_names.find(m.model_name); !input && names != o.class_names.end())
         t["names"] = names->second;
       if (const size_t i = input ? 0 : j["outputs"].size();
