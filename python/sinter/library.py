@@ -1,0 +1,171 @@
+"""A compiled model in this process: its shared library, called by ctypes.
+
+The structs of NAME.h are made from NAME.map: for each tensor a pointer, and its extents where some are free. Runs may
+come from several threads at once: each takes an arena of its own, and Python's lock is open meanwhile.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import pathlib
+import threading
+import weakref
+from typing import Any, Dict, List, Optional, Sequence, Type
+
+import numpy as np
+
+from . import dtypes
+from .errors import RunError
+
+_TRACE = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int,
+    ctypes.c_void_p, ctypes.c_int64,
+)  # fmt: skip
+
+
+def aligned(size: int) -> np.ndarray:
+    """Bytes at an address that 64 divides; at least one."""
+    room = np.empty(max(size, 1) + 64, np.uint8)
+    start = -room.ctypes.data % 64
+    return room[start : start + max(size, 1)]
+
+
+def is_dynamic(tensor: Dict[str, Any]) -> bool:
+    """Whether an extent of a map's tensor is free: the struct then has its extents."""
+    return any(isinstance(extent, dict) for extent in tensor["shape"])
+
+
+def _struct(tensors: Sequence[Dict[str, Any]]) -> Type[ctypes.Structure]:
+    fields: List[Any] = []
+    for t in tensors:
+        fields.append((t["member"], ctypes.c_void_p))
+        if is_dynamic(t):
+            fields.append((t["member"] + "_dims", ctypes.c_int64 * len(t["shape"])))
+    return type("Tensors", (ctypes.Structure,), {"_fields_": fields or [("unused", ctypes.c_int)]})
+
+
+class Library:
+    """The functions of one bundle's shared library."""
+
+    def __init__(self, path: pathlib.Path, folder: pathlib.Path, report: Dict[str, Any]) -> None:
+        self._inputs: List[Dict[str, Any]] = report.get("inputs", [])
+        self._outputs: List[Dict[str, Any]] = report.get("outputs", [])
+        self._arena_bytes: int = report["arena_bytes"]
+        name = report["name"]
+        self._library = ctypes.CDLL(str(path))
+        self._run = getattr(self._library, name + "_run")
+        self._run.restype = ctypes.c_int
+        self._error = getattr(self._library, name + "_error")
+        self._error.restype, self._error.argtypes = ctypes.c_char_p, [ctypes.c_int]
+        self._name = name
+        self._in_type, self._out_type = _struct(self._inputs), _struct(self._outputs)
+        self._weights = _weights(folder, report) if report["weights"] == "file" else None
+        self._pool = self._start_pool(report["threads"]) if report["threads"] > 1 else None
+        self._trace = _TRACE(lambda *_: None) if report["trace"] else None
+        self._lock = threading.Lock()
+        self._arenas: List[np.ndarray] = []  # those that no run has now
+
+    def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        """Runs the model on arrays that fit it: one for each input, contiguous, in the model's own element types."""
+        inputs, outputs = self._in_type(), self._out_type()
+        for t, array in zip(self._inputs, arrays):
+            setattr(inputs, t["member"], array.ctypes.data)
+            if is_dynamic(t):
+                getattr(inputs, t["member"] + "_dims")[:] = array.shape
+        buffers = [aligned(t["bytes"]) for t in self._outputs]
+        for t, buffer in zip(self._outputs, buffers):
+            setattr(outputs, t["member"], buffer.ctypes.data)
+        arena = self._take_arena()
+        arguments: List[Any] = [ctypes.byref(inputs), ctypes.byref(outputs), ctypes.c_void_p(arena.ctypes.data)]
+        if self._weights is not None:
+            arguments.append(ctypes.c_void_p(self._weights.ctypes.data))
+        if self._pool is not None:
+            arguments.append(ctypes.c_void_p(self._pool))
+        if self._trace is not None:
+            arguments += [self._trace, None]
+        try:
+            code = self._run(*arguments)
+        finally:
+            with self._lock:
+                self._arenas.append(arena)
+        if code != 0:
+            raise self._run_error(code, arrays)
+        return [self._result(t, outputs, buffer) for t, buffer in zip(self._outputs, buffers)]
+
+    def _result(self, tensor: Dict[str, Any], outputs: Any, buffer: np.ndarray) -> np.ndarray:
+        kind = dtypes.of_map(tensor)
+        shape = list(getattr(outputs, tensor["member"] + "_dims")) if is_dynamic(tensor) else tensor["shape"]
+        size = int(np.prod(shape, dtype=np.int64)) * kind.memory.itemsize
+        used = buffer[:size]
+        if 2 * size < buffer.size:  # what was set aside for the greatest extents goes
+            used = used.copy()
+        return kind.from_memory(used.view(kind.memory)).reshape(shape)
+
+    def _run_error(self, code: int, arrays: Sequence[np.ndarray]) -> RunError:
+        text = f"{self._name}: error {code}: {self._error(code).decode()}"
+        if code == 3:  # NAME_E_DIM
+            for t, array in zip(self._inputs, arrays):
+                shape = ",".join(map(str, array.shape))
+                text += f"\n{self._name}: the input {t['name']} was given [{shape}]"
+        return RunError(text, self._name, code)
+
+    def _take_arena(self) -> np.ndarray:
+        with self._lock:
+            if self._arenas:
+                return self._arenas.pop()
+        return aligned(self._arena_bytes)
+
+    def _start_pool(self, threads: int) -> int:
+        start, stop = self._library.sinter_start_pool, self._library.sinter_stop_pool
+        start.restype, start.argtypes = ctypes.c_void_p, [ctypes.c_int]
+        stop.restype, stop.argtypes = None, [ctypes.c_void_p]
+        pool: int = start(threads)
+        weakref.finalize(self, stop, pool)
+        return pool
+
+
+def _weights(folder: pathlib.Path, report: Dict[str, Any]) -> np.ndarray:
+    if report["weights_bytes"] == 0:
+        return aligned(0)
+    return np.memmap(folder / (report["name"] + ".weights"), np.uint8, "r")
+
+
+def fitting(tensor: Dict[str, Any], value: Any) -> np.ndarray:
+    """An argument as an array that the compiled model takes for this input.
+
+    Lists and numbers get the input's element type; arrays must have it. UsageError where it does not fit.
+    """
+    kind = dtypes.of_map(tensor)
+    if not hasattr(value, "dtype"):
+        value = np.asarray(value, kind.array_dtype())
+    array = np.asarray(value)
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("="))
+    problem = _misfit(tensor, kind, array)
+    if problem is not None:
+        from .errors import UsageError
+
+        shape = ",".join(map(str, array.shape))
+        raise UsageError(
+            f'the input "{tensor["name"]}" takes {kind.name}{_shape_text(tensor)}, '
+            f"it was given {array.dtype}[{shape}]{problem}"
+        )
+    return np.require(kind.to_memory(array), requirements=["C", "A"])
+
+
+def _misfit(tensor: Dict[str, Any], kind: dtypes.ElementType, array: np.ndarray) -> Optional[str]:
+    if not kind.takes(array.dtype):
+        return ""
+    if array.ndim != len(tensor["shape"]):
+        return f": {array.ndim} axes"
+    for axis, (extent, given) in enumerate(zip(tensor["shape"], array.shape)):
+        low, high = (max(extent["min"], 0), extent["max"]) if isinstance(extent, dict) else (extent, extent)
+        if not low <= given <= high:
+            return f": axis {axis} is {given}"
+    return None
+
+
+def _shape_text(tensor: Dict[str, Any]) -> str:
+    return "[" + ",".join(
+        f"{e['expr']} ({max(e['min'], 0)}..{e['max']})" if isinstance(e, dict) else str(e) for e in tensor["shape"]
+    ) + "]"
