@@ -102,6 +102,7 @@ const std::vector<Command>& all_commands() {
       {"ops", "list the supported operators", declare_ops},
       {"targets", "list the processors that code can be generated for", declare_targets},
       {"passes", "list the optimisations in the order they run", declare_passes},
+      {"manual", "print the man page, or completions of bash, zsh or fish", declare_manual},
   };
   return table;
 }

@@ -27,6 +27,7 @@ std::function<int()> declare_quantize(CLI::App&);
 std::function<int()> declare_ops(CLI::App&);
 std::function<int()> declare_targets(CLI::App&);
 std::function<int()> declare_passes(CLI::App&);
+std::function<int()> declare_manual(CLI::App&);
 
 // Parses the command line, runs the command and turns whatever it throws into messages and an exit code.
 int run_command_line(int argc, const char* const* argv);

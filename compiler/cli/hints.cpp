@@ -72,6 +72,7 @@ std::string examples_of(const std::string& command) {
       {"ops", "  sinter ops\n  sinter ops --markdown"},
       {"targets", "  sinter targets"},
       {"passes", "  sinter passes"},
+      {"manual", "  sinter manual man | man -l -\n  source <(sinter manual bash)"},
   };
   const auto it = all.find(command);
   return it == all.end() ? "" : std::string("Examples:\n") + it->second;
