@@ -12,6 +12,7 @@
 #include "cli/compiled.h"
 #include "cli/errors.h"
 #include "cli/inputs.h"
+#include "cli/machine.h"
 #include "cli/output_file.h"
 #include "cli/process.h"
 #include "ir/error.h"
@@ -24,31 +25,76 @@ using nlohmann::ordered_json;
 
 struct Options : ModelOptions {
   std::vector<std::string> in, images;
-  std::string json;
+  std::string json, on;
   int repeat = 100;
 };
 
-ordered_json execute(const Compiled& c, const Options& o, const std::vector<std::string>& files,
-                     const fs::path& folder, CodeSize* size) {
+ordered_json execute(const Compiled& c, const Options& o, Machine& machine, const Toolchain& tc,
+                     const std::vector<std::string>& files, const fs::path& folder, CodeSize* size) {
   const std::string kind = c.options.trace ? "traced" : "plain";
   const fs::path dir = folder / kind;
   write_bundle(c.files, dir);
-  const Toolchain tc = toolchain_for(*c.target, true);
   build_program(dir, c.options.name, tc, folder, dir / "program", size);
-  std::vector<std::string> arguments = {"--repeat", std::to_string(o.repeat), "--json",
-                                        (dir / "times").string()};
-  for (const std::string& f : files) arguments.insert(arguments.end(), {"--in", f});
-  if (c.options.weights_in_file)
-    arguments.insert(arguments.end(), {"--weights", (dir / (c.options.name + ".weights")).string()});
-  execute_program(tc, dir / "program", arguments, true);
-  std::ifstream f(dir / "times");
+  ProgramRun r;
+  for (const std::string& f : files) r.in.push_back({"", f});
+  r.repeat = o.repeat;
+  r.json = (dir / "times").string();
+  if (c.options.weights_in_file) r.weights = (dir / (c.options.name + ".weights")).string();
+  machine.execute(dir / "program", r, true);
+  std::ifstream f(r.json);
   return ordered_json::parse(f);
 }
 
-// The program that plays the target's processor; empty where this machine is one.
-std::string emulator_of(const Target& target) {
-  const Toolchain tc = toolchain_for(target, true);
-  return tc.execute.empty() ? "" : fs::path(tc.execute[0]).filename().string();
+// What a layer reads and writes at the greatest extents, with its weights.
+int64_t bytes_of(const Layer& l) {
+  int64_t bytes = 0;
+  for (const Parameter& p : l.parameters)
+    if (p.kind == Parameter::Kind::kWeights)
+      bytes += p.bytes;
+    else if ((p.kind == Parameter::Kind::kInput || p.kind == Parameter::Kind::kOutput) && p.value)
+      bytes += product(p.value->type.shape).hi() * static_cast<int64_t>(size_of(p.value->type.dtype));
+  return bytes;
+}
+
+// Adds the layers to `j` and prints them: time, share, operations and bytes a second. Of layers that the
+// trace sees no result of (strips of rows, parts of a Concat) time, operations and bytes are the next one's.
+void tell_layers(const Compiled& traced, const ordered_json& us, ordered_json& j) {
+  double sum = 0;
+  for (const auto& t : us) sum += t.get<double>();
+  double flops = 0, bytes = 0;
+  j["layers"] = ordered_json::array();
+  for (size_t i = 0; i < traced.plan.layers.size(); ++i) {
+    const Layer& l = traced.plan.layers[i];
+    const double t = i < us.size() ? us[i].get<double>() : 0.0;
+    j["layers"].push_back({{"index", i},
+                           {"function", l.function},
+                           {"kernel", l.kernel},
+                           {"summary", l.summary},
+                           {"flops", l.flops},
+                           {"bytes", bytes_of(l)},
+                           {"min_us", t},
+                           {"share", sum > 0 ? t / sum : 0.0}});
+    flops += l.flops;
+    bytes += static_cast<double>(bytes_of(l));
+    fmt::print("{:>4}  {:<34} {:<18} ", i, l.function.substr(0, 34), l.kernel.substr(0, 18));
+    if (t > 0) {
+      fmt::print("{:>10.2f} us {:>5.1f} % {:>8.2f} GFLOP/s {:>7.2f} GB/s\n", t, 100 * t / sum,
+                 flops / t / 1e3, bytes / t / 1e3);
+      flops = bytes = 0;
+    } else {
+      fmt::print("with the next\n");
+    }
+  }
+}
+
+// The frequency of the core that ran, where its kernel tells; less than its greatest is heat, or a governor.
+void tell_frequency(const ordered_json& times, ordered_json& j) {
+  const int64_t khz = times.value("khz", int64_t{0}), most = times.value("most_khz", int64_t{0});
+  if (khz <= 0) return;
+  j["mhz"] = khz / 1000;
+  j["most_mhz"] = most / 1000;
+  fmt::print("the core ran at {} MHz{}\n", khz / 1000,
+             most > khz ? fmt::format(" of {}: throttled, or its governor holds it back", most / 1000) : "");
 }
 
 int bench(Options& o) {
@@ -69,16 +115,19 @@ int bench(Options& o) {
   if (o.in.empty())
     for (size_t i = 0; i < plain.graph->inputs.size(); ++i)
       files.push_back(random_input(*plain.graph->inputs[i], folder.path(), i));
+  const Toolchain tc = toolchain_for(*plain.target, !is_elsewhere(o.on));
+  const std::unique_ptr<Machine> machine = machine_of(o.on, tc);
   CodeSize size;
-  const ordered_json times = execute(plain, o, files, folder.path(), &size);
+  const ordered_json times = execute(plain, o, *machine, tc, files, folder.path(), &size);
   o.trace = true;
   const Compiled traced = compile_model(o, import);
-  const ordered_json layer_times = execute(traced, o, files, folder.path(), nullptr);
+  const ordered_json layer_times = execute(traced, o, *machine, tc, files, folder.path(), nullptr);
 
   ordered_json j;
   j["model"] = plain.options.model_file;
   j["target"] = plain.target->name;
-  if (const std::string emulator = emulator_of(*plain.target); !emulator.empty()) {
+  if (is_elsewhere(o.on)) j["on"] = o.on;
+  if (const std::string emulator = machine->emulator(); !emulator.empty()) {
     j["emulator"] = emulator;
     fmt::print("under {}, an emulator: the times say nothing about a {}\n", emulator, plain.target->name);
   }
@@ -89,29 +138,10 @@ int bench(Options& o) {
   j["weights_bytes"] = weights_bytes(plain.weights);
   j["stack_bytes"] = size.stack_bytes;
   j["text_bytes"] = size.text_bytes;
-  j["layers"] = ordered_json::array();
-  const ordered_json& us = layer_times["layers_us"];
-  double flops = 0;  // of this layer and of those before it whose time is part of its own
-  for (size_t i = 0; i < traced.plan.layers.size(); ++i) {
-    const Layer& l = traced.plan.layers[i];
-    const double t = i < us.size() ? us[i].get<double>() : 0.0;
-    j["layers"].push_back({{"index", i},
-                           {"function", l.function},
-                           {"kernel", l.kernel},
-                           {"summary", l.summary},
-                           {"flops", l.flops},
-                           {"min_us", t}});
-    flops += l.flops;
-    fmt::print("{:>4}  {:<34} {:<18} ", i, l.function.substr(0, 34), l.kernel.substr(0, 18));
-    if (t > 0) {
-      fmt::print("{:>10.2f} us {:>8.2f} GFLOP/s\n", t, flops / t / 1e3);
-      flops = 0;
-    } else {  // the trace sees no result of its own: strips of rows, parts of a Concat
-      fmt::print("with the next\n");
-    }
-  }
+  tell_layers(traced, layer_times["layers_us"], j);
   fmt::print("min {:.2f} us, median {:.2f} us of {} runs\n", times["min_us"].get<double>(),
              times["median_us"].get<double>(), o.repeat);
+  tell_frequency(times, j);
   fmt::print("arena {} bytes, weights {}, stack {}, code {}\n", plain.plan.arena_bytes,
              weights_bytes(plain.weights), size.stack_bytes, size.text_bytes);
   if (o.json.empty()) return kExitOk;
@@ -130,7 +160,11 @@ std::function<int()> declare_bench(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_option("--repeat", o->repeat, "how often the model runs")->capture_default_str();
   app.add_option("--json", o->json, "write the figures to this file");
-  return [o] { return bench(*o); };
+  add_on_option(app, o->on);
+  return [o, &app] {
+    require_target(app, o->on);
+    return bench(*o);
+  };
 }
 
 }  // namespace sinter

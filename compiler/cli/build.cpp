@@ -7,7 +7,6 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <iostream>
 #include <iterator>
 #include <map>
 #include <set>
@@ -257,21 +256,6 @@ void build_library(const fs::path& dir, const std::string& name, const Toolchain
   if (threads) link.push_back("-pthread");
   link.insert(link.end(), {"-o", library.string()});
   linked(link);
-}
-
-void execute_program(const Toolchain& tc, const fs::path& program, const std::vector<std::string>& arguments,
-                     bool quiet) {
-  std::vector<std::string> command = tc.execute;
-  command.push_back(program.string());
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  std::cout.flush();
-  const Finished f = run_process(command, quiet);
-  if (f.code == 0) return;
-  if (quiet) std::cerr << f.output;
-  if (f.code == 2) throw UsageError("the input or output files do not fit the model");
-  if (f.code == 6) throw RunError("the model returned an error");
-  if (f.code == 127) throw ToolchainError(command[0] + " can't be started");
-  throw std::runtime_error(fmt::format("the built program ended with code {}", f.code));
 }
 
 }  // namespace sinter

@@ -39,8 +39,4 @@ void build_library(const std::filesystem::path& dir, const std::string& name, co
 CodeSize measure_code(const std::filesystem::path& dir, const std::string& name, const Toolchain& toolchain,
                       const std::filesystem::path& folder);
 
-// Executes the bundle's runner. Throws what its exit code means.
-void execute_program(const Toolchain& toolchain, const std::filesystem::path& program,
-                     const std::vector<std::string>& arguments, bool quiet = false);
-
 }  // namespace sinter

@@ -36,8 +36,9 @@ std::unique_ptr<Graph> graph_of(const Evaluation& e) {
 
 }  // namespace
 
-CustomMeaning::CustomMeaning(const Target& target, const Toolchain& toolchain, fs::path folder)
-    : target_(target), toolchain_(toolchain), folder_(std::move(folder)) {
+CustomMeaning::CustomMeaning(const Target& target, const Toolchain& toolchain, Machine& machine,
+                             fs::path folder)
+    : target_(target), toolchain_(toolchain), machine_(machine), folder_(std::move(folder)) {
   set_custom_meaning([this](Evaluation& e) { run(e); });
 }
 
@@ -66,19 +67,19 @@ fs::path CustomMeaning::program_for(const Evaluation& e) {
 
 void CustomMeaning::run(Evaluation& e) {
   const fs::path program = program_for(e);
-  std::vector<std::string> arguments;
+  ProgramRun r;
   for (size_t i = 0; i < e.in.size(); ++i) {
     if (!e.has(i)) continue;
     const fs::path file = folder_ / fmt::format("custom_in_{}.pb", i);
     write_tensor_pb(file, e.in[i], "");
-    arguments.insert(arguments.end(), {"--in", file.string()});
+    r.in.push_back({"", file.string()});
   }
   std::vector<fs::path> files;
   for (size_t i = 0; i < e.node.outputs.size(); ++i) {
     files.push_back(folder_ / fmt::format("custom_out_{}.pb", i));
-    arguments.insert(arguments.end(), {"--out", files.back().string()});
+    r.out.push_back({"", files.back().string()});
   }
-  execute_program(toolchain_, program, arguments, true);
+  machine_.execute(program, r, true);
   for (size_t i = 0; i < files.size(); ++i) e.out[i] = read_tensor_pb(files[i]);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/build.h"
+#include "cli/machine.h"
 #include "ops/op.h"
 #include "targets/target.h"
 
@@ -15,7 +16,8 @@ namespace sinter {
 // inputs: no pass has seen it, and no layer around it decides how its tensors lie.
 class CustomMeaning {
  public:
-  CustomMeaning(const Target& target, const Toolchain& toolchain, std::filesystem::path folder);
+  CustomMeaning(const Target& target, const Toolchain& toolchain, Machine& machine,
+                std::filesystem::path folder);
   ~CustomMeaning();
   CustomMeaning(const CustomMeaning&) = delete;
   CustomMeaning& operator=(const CustomMeaning&) = delete;
@@ -25,6 +27,7 @@ class CustomMeaning {
   std::filesystem::path program_for(const Evaluation& e);
   const Target& target_;
   const Toolchain& toolchain_;
+  Machine& machine_;
   const std::filesystem::path folder_;
   // Folders, by the node and the text of the graph that it alone is, which has the inputs' shapes.
   std::map<std::pair<const Node*, std::string>, std::filesystem::path> programs_;

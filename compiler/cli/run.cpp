@@ -7,6 +7,7 @@
 #include "cli/compiled.h"
 #include "cli/errors.h"
 #include "cli/inputs.h"
+#include "cli/machine.h"
 #include "cli/process.h"
 #include "ir/error.h"
 
@@ -16,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options : ModelOptions {
-  std::string bundle, keep;
+  std::string bundle, keep, on;
   std::vector<std::string> in, out, images;
 };
 
@@ -34,20 +35,17 @@ void execute(const Bundle& b, const fs::path& objects, const InputFiles& inputs,
   const Target* target = find_target(b.target);
   if (!target)
     throw UsageError(fmt::format("the bundle is for {}, which is unknown", sinter::quoted(b.target)));
-  const Toolchain tc = toolchain_for(*target, true);
+  const Toolchain tc = toolchain_for(*target, !is_elsewhere(o.on));
+  const std::unique_ptr<Machine> machine = machine_of(o.on, tc);
   const fs::path program = built_program(b, tc, objects);
   reading.reset();
-  std::vector<std::string> arguments;
-  for (size_t i = 0; i < inputs.files.size(); ++i)
-    arguments.insert(arguments.end(), {"--in", b.input_members[i] + "=" + inputs.files[i]});
+  ProgramRun r;
+  for (size_t i = 0; i < inputs.files.size(); ++i) r.in.push_back({b.input_members[i], inputs.files[i]});
   const std::vector<std::string> outs = pair_files(o.out, b.outputs, "output");
   for (size_t i = 0; i < outs.size(); ++i)
-    if (!outs[i].empty())
-      arguments.insert(arguments.end(),
-                       {"--out", b.output_members[i] + "=" + fs::absolute(outs[i]).string()});
-  if (!fs::exists(b.dir / (b.name + "_weights.S")))
-    arguments.insert(arguments.end(), {"--weights", (b.dir / (b.name + ".weights")).string()});
-  execute_program(tc, program, arguments);
+    if (!outs[i].empty()) r.out.push_back({b.output_members[i], fs::absolute(outs[i]).string()});
+  if (!fs::exists(b.dir / (b.name + "_weights.S"))) r.weights = (b.dir / (b.name + ".weights")).string();
+  machine->execute(program, r, false);
 }
 
 int run(const Options& o) {
@@ -104,7 +102,11 @@ std::function<int()> declare_run(CLI::App& app) {
          "mean=a,b,c std=a,b,c\"; each pixel becomes (byte*scale-mean)/std")
       ->allow_extra_args(false);
   app.add_option("--keep", o->keep, "write the bundle and the program to this folder and leave them there");
-  return [o] { return run(*o); };
+  add_on_option(app, o->on);
+  return [o, &app] {
+    if (o->bundle.empty()) require_target(app, o->on);
+    return run(*o);
+  };
 }
 
 }  // namespace sinter

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "cli/errors.h"
+#include "cli/machine.h"
 #include "cli/process.h"
 #include "ir/error.h"
 
@@ -43,61 +44,24 @@ std::vector<std::string> run_arguments(const std::vector<std::string>& inputs, i
   return a;
 }
 
-class Host : public Testbed {
+class ByClock : public Testbed {
  public:
-  Host(const Toolchain& tc, std::vector<std::string> inputs, fs::path folder)
-      : tc_(tc), inputs_(std::move(inputs)), folder_(std::move(folder)) {}
+  ByClock(std::unique_ptr<Machine> machine, const std::vector<std::string>& inputs, const fs::path& folder)
+      : machine_(std::move(machine)) {
+    run_.json = (folder / "times.json").string();
+    for (const std::string& f : inputs) run_.in.push_back({"", f});
+  }
   const char* unit() const override { return "us"; }
   double cost(const fs::path& program, int repeat) override {
-    const fs::path times = folder_ / "times.json";
-    std::vector<std::string> arguments = run_arguments(inputs_, repeat);
-    arguments.insert(arguments.end(), {"--json", times.string()});
-    execute_program(tc_, program, arguments, true);
-    std::ifstream f(times);
+    run_.repeat = repeat;
+    machine_->execute(program, run_, true);
+    std::ifstream f(run_.json);
     return fastest({std::istreambuf_iterator<char>(f), {}});
   }
 
  private:
-  Toolchain tc_;
-  std::vector<std::string> inputs_;
-  fs::path folder_;
-};
-
-// A folder of its own on the other machine holds the program and the inputs, and goes with this.
-class Ssh : public Testbed {
- public:
-  Ssh(std::string host, const std::vector<std::string>& inputs) : host_(std::move(host)) {
-    const std::vector<std::string> out = words(ssh("mktemp -d /tmp/sinter-tune-XXXXXX"));
-    if (out.empty() || out.back().rfind("/tmp/sinter-tune-", 0) != 0)
-      throw RunError(host_ + " gave no folder to work in");
-    folder_ = out.back();
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      inputs_.push_back(fmt::format("{}/input_{}{}", folder_, i, fs::path(inputs[i]).extension().string()));
-      checked({"scp", "-q", "-o", "BatchMode=yes", inputs[i], host_ + ":" + inputs_.back()});
-    }
-  }
-  ~Ssh() override {
-    if (!folder_.empty()) run_process({"ssh", "-o", "BatchMode=yes", host_, "rm -r " + folder_}, true);
-  }
-  Ssh(const Ssh&) = delete;
-  Ssh& operator=(const Ssh&) = delete;
-  const char* unit() const override { return "us"; }
-  double cost(const fs::path& program, int repeat) override {
-    checked({"scp", "-q", "-o", "BatchMode=yes", program.string(), host_ + ":" + folder_ + "/program"});
-    std::string command = folder_ + "/program";
-    for (const std::string& a : run_arguments(inputs_, repeat)) command += " " + a;
-    const std::string times = folder_ + "/times.json";
-    const std::string out = ssh(fmt::format("{} --json {} >/dev/null && cat {}", command, times, times));
-    const size_t begin = out.find('{');
-    return fastest(begin == std::string::npos ? out : out.substr(begin));
-  }
-
- private:
-  std::string ssh(const std::string& command) {
-    return checked({"ssh", "-o", "BatchMode=yes", host_, command});
-  }
-  std::string host_, folder_;
-  std::vector<std::string> inputs_;
+  std::unique_ptr<Machine> machine_;
+  ProgramRun run_;
 };
 
 class Simulator : public Testbed {
@@ -147,9 +111,8 @@ double cycles_in(const std::string& output) {
 
 std::unique_ptr<Testbed> testbed_of(const std::string& on, const Toolchain& toolchain,
                                     const std::vector<std::string>& inputs, const fs::path& folder) {
-  if (on == "host") return std::make_unique<Host>(toolchain, inputs, folder);
-  if (on.rfind("ssh:", 0) == 0 && on.size() > 4 && on[4] != '-')
-    return std::make_unique<Ssh>(on.substr(4), inputs);
+  if (on == "host" || (is_elsewhere(on) && on.size() > 4 && on[4] != '-'))
+    return std::make_unique<ByClock>(machine_of(on, toolchain), inputs, folder);
   if (const std::vector<std::string> command = words(on.substr(std::min<size_t>(on.size(), 4)));
       on.rfind("sim:", 0) == 0 && !command.empty())
     return std::make_unique<Simulator>(command, inputs);

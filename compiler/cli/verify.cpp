@@ -35,6 +35,7 @@
 #include "cli/custom_meaning.h"
 #include "cli/errors.h"
 #include "cli/inputs.h"
+#include "cli/machine.h"
 #include "cli/process.h"
 #include "ir/error.h"
 #include "ops/op.h"
@@ -47,6 +48,7 @@ namespace fs = std::filesystem;
 
 struct Options : ModelOptions {
   std::vector<std::string> in, images;
+  std::string on;
   double rtol = 1e-3, atol = 1e-4;
   uint32_t seed = 1;
 };
@@ -398,16 +400,18 @@ void widen_tolerance(Options& o, const Graph& g) {
 }
 
 // Runs the built program, which leaves its trace in `folder`: its outputs.
-std::vector<Tensor> run_traced(const Compiled& c, const Toolchain& tc, const fs::path& program,
-                               const Case& data, const fs::path& folder) {
-  std::vector<std::string> arguments = {"--trace", (folder / "trace").string()};
-  for (const std::string& f : data.files) arguments.insert(arguments.end(), {"--in", f});
+std::vector<Tensor> run_traced(const Compiled& c, Machine& machine, const fs::path& program, const Case& data,
+                               const fs::path& folder) {
+  ProgramRun r;
+  r.trace = (folder / "trace").string();
+  if (c.options.weights_in_file) r.weights = (folder / "bundle" / (c.options.name + ".weights")).string();
+  for (const std::string& f : data.files) r.in.push_back({"", f});
   std::vector<fs::path> outs;
   for (size_t i = 0; i < c.imported->outputs.size(); ++i) {
     outs.push_back(folder / fmt::format("out_{}.pb", i));
-    arguments.insert(arguments.end(), {"--out", outs.back().string()});
+    r.out.push_back({"", outs.back().string()});
   }
-  execute_program(tc, program, arguments, true);
+  machine.execute(program, r, true);
   std::vector<Tensor> got;
   got.reserve(outs.size());
   for (const fs::path& p : outs) got.push_back(read_tensor_pb(p));
@@ -428,13 +432,14 @@ bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInp
   const TemporaryFolder folder;
   const fs::path dir = folder.path() / "bundle", program = folder.path() / "program";
   write_bundle(c.files, dir);
-  const Toolchain tc = toolchain_for(*c.target, true);
+  const Toolchain tc = toolchain_for(*c.target, !is_elsewhere(o.on));
+  const std::unique_ptr<Machine> machine = machine_of(o.on, tc);
   build_program(dir, c.options.name, tc, folder.path(), program);
-  const CustomMeaning custom(*c.target, tc, folder.path() / "custom");
+  const CustomMeaning custom(*c.target, tc, *machine, folder.path() / "custom");
   bool ok = true;
   for (const Case* data : cases) {
     fmt::print("{}:\n", data->name);
-    const std::vector<Tensor> got = run_traced(c, tc, program, *data, folder.path());
+    const std::vector<Tensor> got = run_traced(c, *machine, program, *data, folder.path());
     Traced traced = read_trace(folder.path() / "trace");
     restore_axes(c, traced);
     Values reference;
@@ -480,7 +485,11 @@ std::function<int()> declare_verify(CLI::App& app) {
   app.add_option("--rtol", o->rtol, "tolerance relative to each element")->capture_default_str();
   app.add_option("--atol", o->atol, "tolerance relative to the tensor's greatest element")
       ->capture_default_str();
-  return [o] { return verify(*o); };
+  add_on_option(app, o->on);
+  return [o, &app] {
+    require_target(app, o->on);
+    return verify(*o);
+  };
 }
 
 }  // namespace sinter

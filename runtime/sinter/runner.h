@@ -22,6 +22,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 #include "sinter/half.h"
 #include "sinter/status.h"
 #include "sinter/tensor_file.h"
@@ -276,6 +280,21 @@ inline void end_region(bool last) {
   (void)last;
 }
 
+// What the kernel tells of the core that this runs on, in kHz; 0 where it doesn't.
+inline long core_khz(const char* what) {
+  long khz = 0;
+#if defined(__linux__)
+  char path[96];
+  std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpufreq/%s", sched_getcpu(), what);
+  if (std::FILE* f = std::fopen(path, "r")) {
+    if (std::fscanf(f, "%ld", &khz) != 1) khz = 0;
+    std::fclose(f);
+  }
+#endif
+  (void)what;
+  return khz;
+}
+
 inline bool repeat(const RunnerNet& net, RunnerCall& call, const Arguments& a) {
   std::vector<double> times;
   for (int i = 0; i < a.repeat; ++i) {
@@ -288,6 +307,7 @@ inline bool repeat(const RunnerNet& net, RunnerCall& call, const Arguments& a) {
     if (t.best.size() < t.now.size()) t.best.resize(t.now.size(), 1e300);
     for (std::size_t k = 0; k < t.now.size(); ++k) t.best[k] = std::min(t.best[k], t.now[k]);
   }
+  const long khz = core_khz("scaling_cur_freq"), most_khz = core_khz("cpuinfo_max_freq");
   std::sort(times.begin(), times.end());
   const double median = (times[times.size() / 2] + times[(times.size() - 1) / 2]) / 2;
   if (a.json.empty()) {
@@ -296,8 +316,8 @@ inline bool repeat(const RunnerNet& net, RunnerCall& call, const Arguments& a) {
   }
   std::FILE* f = std::fopen(a.json.c_str(), "w");
   if (!f) return false;
-  std::fprintf(f, "{\"runs\": %d, \"min_us\": %.3f, \"median_us\": %.3f, \"layers_us\": [", a.repeat,
-               times[0], median);
+  std::fprintf(f, "{\"runs\": %d, \"min_us\": %.3f, \"median_us\": %.3f, ", a.repeat, times[0], median);
+  std::fprintf(f, "\"khz\": %ld, \"most_khz\": %ld, \"layers_us\": [", khz, most_khz);
   for (std::size_t k = 0; k < call.trace.best.size(); ++k)
     std::fprintf(f, "%s%.3f", k ? ", " : "", call.trace.best[k]);
   std::fprintf(f, "]}\n");

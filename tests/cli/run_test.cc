@@ -133,6 +133,8 @@ TEST_F(Run, WeightsInAFile) {
   expect({"run", path("m.onnx"), "--in", path("x.npy"), "--weights", "file", "--keep", path("kept")}, 0,
          "y float32[2]: 3 10");
   EXPECT_FALSE(std::filesystem::exists(path("kept/m_weights.S")));
+  expect({"verify", path("m.onnx"), "--weights", "file"}, 0, "1 outputs as expected");
+  expect({"bench", path("m.onnx"), "--weights", "file", "--repeat", "2"}, 0, "min ");
   // Weights of another size are refused, not read past.
   const Finished f =
       run_process({path("kept/m_main"), "--in", path("x.npy"), "--weights", path("x.npy")}, true);

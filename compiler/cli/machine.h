@@ -1,0 +1,43 @@
+// Where a bundle's program is executed: on this machine, under its emulator, or on one that ssh reaches.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/build.h"
+
+namespace sinter {
+
+// What a bundle's program (sinter/runner.h) is asked for. Files are of this machine.
+struct ProgramRun {
+  struct TensorFile {
+    std::string member, path;  // no member: the next tensor's
+  };
+  std::vector<TensorFile> in, out;
+  std::string weights, json, trace;  // files; empty: none
+  int repeat = 0;
+};
+
+class Machine {
+ public:
+  virtual ~Machine() = default;
+  // Executes a program that build_program made. With `quiet`, what it prints is shown only if it fails.
+  // UsageError, RunError or ToolchainError, as its exit code says.
+  virtual void execute(const std::filesystem::path& program, const ProgramRun&, bool quiet) = 0;
+  // What executes the program instead of a processor: "qemu-aarch64-static"; empty where none does.
+  virtual std::string emulator() const { return ""; }
+};
+
+// --on of run, verify and bench: "host" (or nothing), or "ssh:HOST", "ssh:USER@HOST:PORT".
+void add_on_option(CLI::App& app, std::string& on);
+bool is_elsewhere(const std::string& on);
+// UsageError where a board is named but no --target for it: this machine's own would be a guess.
+void require_target(const CLI::App& app, const std::string& on);
+
+// The machine that --on names, for programs of this toolchain. UsageError where it names none. What is copied
+// to another machine lies in a folder of its own there, which goes with the Machine.
+std::unique_ptr<Machine> machine_of(const std::string& on, const Toolchain& toolchain);
+
+}  // namespace sinter
