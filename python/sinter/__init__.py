@@ -25,7 +25,7 @@ from .errors import (
     UsageError,
 )
 from .model import Model, compile, load
-from .program import executable
+from .program import cmake_dir, executable
 from .quantizing import Quantized, quantize
 from .targets import Target, targets
 
@@ -43,6 +43,7 @@ __all__ = [
     "Target",
     "ToolchainError",
     "UsageError",
+    "cmake_dir",
     "compile",
     "executable",
     "load",

@@ -105,6 +105,14 @@ def _is_elf(path: str) -> bool:
         return file.read(4) == b"\x7fELF"
 
 
+def cmake_dir() -> str:
+    """The folder for ``-Dsinter_DIR=``, with which ``find_package(sinter)`` gives ``sinter_add_model``."""
+    folder = pathlib.Path(executable()).parent.parent / "lib" / "cmake" / "sinter"
+    if not (folder / "sinterConfig.cmake").exists():
+        raise ToolchainError(f"{executable()} is not installed: there is no {folder}")
+    return str(folder)
+
+
 def version_of() -> str:
     """The compiler's version."""
     return call(["--version"]).split()[-1]
