@@ -122,7 +122,8 @@ class SshMachine : public Machine {
         say(option, results.back().first);
       }
     if (r.repeat > 0) say("--repeat", std::to_string(r.repeat));
-    Finished f = run_process(ssh_command(command), true);
+    // The shell stays, so that it tells of a signal; ssh's own 255 would hide which.
+    Finished f = run_process(ssh_command(command + "; exit $?"), true);
     names.insert(names.end(), results.begin(), results.end());
     for (const auto& [there, here] : names) replace_all(f.output, there, here);
     check(f);

@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Optional, Sequence, Type
 import numpy as np
 
 from . import dtypes
-from .errors import RunError
+from .errors import RunError, UsageError
 
 _TRACE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int,
@@ -143,8 +143,6 @@ def fitting(tensor: Dict[str, Any], value: Any) -> np.ndarray:
         array = array.astype(array.dtype.newbyteorder("="))
     problem = _misfit(tensor, kind, array)
     if problem is not None:
-        from .errors import UsageError
-
         shape = ",".join(map(str, array.shape))
         raise UsageError(
             f'the input "{tensor["name"]}" takes {kind.name}{_shape_text(tensor)}, '

@@ -17,6 +17,7 @@
 #include "cli/machine.h"
 #include "cli/options.h"
 #include "program.h"
+#include "targets/target.h"
 
 extern char** environ;
 
@@ -174,6 +175,8 @@ TEST_F(OnSsh, WhatGoesWrongIsTold) {
   expect(with({"host", "--on", "ssh:127.0.0.1:1"}), 6, "gave no folder to work in");
   if (!find_program("aarch64-linux-gnu-g++").empty())
     expect(with({"aarch64", "--on", board()}), 6, "can't execute the program: is it what --target names?");
+  if (!host_can_run(*find_target("avx512")) && host_can_run(*find_target("x86-64-v2")))
+    expect(with({"avx512", "--on", board()}), 6, "has not all instructions of --target");
   put(path("x.pb"), std::string("\x08\x02\x10\x01\x4a\x08", 6) + std::string(8, '\0'));
   expect({"compile", path("m.onnx"), "--dim", "N<=3", "-o", path("net")}, 0, "m: ");
   expect({"run", "--bundle", path("net"), "--on", board(), "--in", path("x.pb")}, 2, "takes float32[N");
