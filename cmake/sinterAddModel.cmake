@@ -1,5 +1,6 @@
 # sinter_add_model(NAME MODEL FILE
 #                  [TARGET CPU] [DIM "N<=8"...] [MAX_TRIPS N] [CONST NAME=VALUE...] [ONLY OUTPUT...]
+#                  [STATE OUTPUT=INPUT...]
 #                  [WEIGHTS embed|file] [MAX_RAM 8M] [MAX_STACK 16K] [MAX_FLASH 4M] [THREADS K]
 #                  [CUSTOM_OPS FILE.json] [TUNING FILE.json]
 #                  [FP16] [FP16_ERROR E] [KEEP_F32 NODE...] [DATA FOLDER...] [OPTIONS ...])
@@ -59,7 +60,7 @@ endfunction()
 function(_sinter_generate name folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "FP16"
                         "MODEL;TARGET;MAX_TRIPS;WEIGHTS;MAX_RAM;MAX_STACK;MAX_FLASH;THREADS;CUSTOM_OPS;TUNING;FP16_ERROR"
-                        "DIM;CONST;ONLY;KEEP_F32;DATA;OPTIONS")
+                        "DIM;CONST;ONLY;STATE;KEEP_F32;DATA;OPTIONS")
   if(NOT arg_MODEL)
     message(FATAL_ERROR "sinter_add_model(${name}): no MODEL")
   endif()
@@ -88,6 +89,9 @@ function(_sinter_generate name folder)
   endforeach()
   foreach(output IN LISTS arg_ONLY)
     list(APPEND options "--only=${output}")
+  endforeach()
+  foreach(state IN LISTS arg_STATE)
+    list(APPEND options "--state=${state}")
   endforeach()
   if(arg_FP16)
     list(APPEND options "--fp16")

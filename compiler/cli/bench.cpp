@@ -15,6 +15,7 @@
 #include "cli/machine.h"
 #include "cli/output_file.h"
 #include "cli/process.h"
+#include "cli/state_names.h"
 #include "ir/error.h"
 
 namespace sinter {
@@ -26,7 +27,7 @@ using nlohmann::ordered_json;
 struct Options : ModelOptions {
   std::vector<std::string> in, images;
   std::string json, on;
-  int repeat = 100;
+  int repeat = 100, steps = 1;
 };
 
 ordered_json execute(const Compiled& c, const Options& o, Machine& machine, const Toolchain& tc,
@@ -38,6 +39,7 @@ ordered_json execute(const Compiled& c, const Options& o, Machine& machine, cons
   ProgramRun r;
   for (const std::string& f : files) r.in.push_back({"", f});
   r.repeat = o.repeat;
+  r.steps = o.steps;
   r.json = (dir / "times").string();
   if (c.options.weights_in_file) r.weights = (dir / (c.options.name + ".weights")).string();
   machine.execute(dir / "program", r, true);
@@ -104,17 +106,17 @@ int bench(Options& o) {
   std::vector<std::string> files;
   InputFiles given;
   if (!o.in.empty()) {
-    given = read_inputs(declared_inputs(o.model, import), o.in, o.images, folder.path());
+    given = read_inputs(caller_inputs(o, import), o.in, o.images, folder.path(), o.steps);
     for (size_t i = 0; i < given.inputs.size(); ++i)
       import.input_shapes[given.inputs[i].name] = given.tensors[i].shape();
     files = given.files;
   }
   o.trace = false;
   const Compiled plain = compile_model(o, import);
-  if (!o.in.empty()) check_inputs(inferred_inputs(*plain.graph), given.tensors);
+  if (!o.in.empty()) check_inputs(inferred_inputs(*plain.graph, plain.plan.states), given.tensors);
   if (o.in.empty())
-    for (size_t i = 0; i < plain.graph->inputs.size(); ++i)
-      files.push_back(random_input(*plain.graph->inputs[i], folder.path(), i));
+    for (const Member& m : input_members(*plain.graph, plain.plan.states))
+      files.push_back(random_input(*m.value, folder.path(), m.index));
   const Toolchain tc = toolchain_for(*plain.target, !is_elsewhere(o.on));
   const std::unique_ptr<Machine> machine = machine_of(o.on, tc);
   CodeSize size;
@@ -135,6 +137,7 @@ int bench(Options& o) {
   j["min_us"] = times["min_us"];
   j["median_us"] = times["median_us"];
   j["arena_bytes"] = plain.plan.arena_bytes;
+  if (plain.plan.states.bytes > 0) j["state_bytes"] = plain.plan.states.bytes;
   j["weights_bytes"] = weights_bytes(plain.weights);
   j["stack_bytes"] = size.stack_bytes;
   j["text_bytes"] = size.text_bytes;
@@ -142,8 +145,10 @@ int bench(Options& o) {
   fmt::print("min {:.2f} us, median {:.2f} us of {} runs\n", times["min_us"].get<double>(),
              times["median_us"].get<double>(), o.repeat);
   tell_frequency(times, j);
-  fmt::print("arena {} bytes, weights {}, stack {}, code {}\n", plain.plan.arena_bytes,
-             weights_bytes(plain.weights), size.stack_bytes, size.text_bytes);
+  const int64_t state = plain.plan.states.bytes;
+  fmt::print("arena {} bytes, {}weights {}, stack {}, code {}\n", plain.plan.arena_bytes,
+             state > 0 ? fmt::format("state {}, ", state) : "", weights_bytes(plain.weights),
+             size.stack_bytes, size.text_bytes);
   if (o.json.empty()) return kExitOk;
   write_output_file(o.json, j.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
   return kExitOk;
@@ -159,6 +164,10 @@ std::function<int()> declare_bench(CLI::App& app) {
   app.add_option("--image", o->images, "how a picture becomes an input, as for sinter run")
       ->allow_extra_args(false);
   app.add_option("--repeat", o->repeat, "how often the model runs")->capture_default_str();
+  app.add_option("--steps", o->steps,
+                 "with --state: the step that is measured, after those before it; files as for sinter run")
+      ->check(CLI::Range(1, 1000000))
+      ->option_text("N [1]");
   app.add_option("--json", o->json, "write the figures to this file");
   add_on_option(app, o->on);
   return [o, &app] {

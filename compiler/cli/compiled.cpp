@@ -5,6 +5,7 @@
 
 #include "cli/errors.h"
 #include "cli/samples.h"
+#include "cli/state_names.h"
 #include "cli/tuning_file.h"
 #include "emit/printer.h"
 #include "ir/error.h"
@@ -13,6 +14,7 @@
 #include "ops/op.h"
 #include "passes/pass.h"
 #include "plan/emitted.h"
+#include "plan/growth.h"
 #include "plan/steps.h"
 #include "plan/strips.h"
 
@@ -57,6 +59,7 @@ std::string banner_command(const ModelOptions& o, const Target& target, const st
   }
   if (o.max_trips != INT64_MAX) s += fmt::format(" --max-trips {}", o.max_trips);
   for (const std::string& n : o.only) s += " --only " + plain(n);
+  for (const std::string& n : o.states) s += " --state " + plain(n);
   if (o.weights != "embed") s += " --weights " + o.weights;
   if (!o.custom_ops.empty()) s += " --custom-ops " + plain(fs::path(o.custom_ops).filename().string());
   if (!o.tuning.empty())
@@ -236,6 +239,9 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   c.graph = std::move(model.graph);
   c.options.class_names = std::move(model.class_names);
   refuse_free_dims(*c.graph);
+  StateLinks states = state_links(*c.graph, o, import);
+  check_states(*c.graph, states);
+  count_rows(*c.graph, states);
   c.stored_weights = constant_bytes(*c.graph);
   const bool half_weights = !o.fast_weights && (o.fp16 || has_half_constants(*c.graph));
   const bool quantised = is_quantised(*c.graph);
@@ -253,12 +259,14 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   // Where bytes are multiplied as floats, their floats are what can be asked for.
   const int64_t stored = quantised && !passes.dot_products ? constant_bytes(*c.graph) : c.stored_weights;
   const int64_t budget = weight_budget(o, std::max(stored, c.stored_weights));
-  run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights, half_weights, budget}, c.decisions, hooks);
+  run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights, half_weights, budget, states}, c.decisions,
+            hooks);
   plan_model(c, budget, o.small_weights || !o.max_weights.empty());
   if (o.threads > 1) share_plan(c, o, max_ram);
   if (c.plan.arena_bytes > max_ram)
     refuse("the arena takes {} bytes, --max-ram allows {}; at least {} are alive at once", c.plan.arena_bytes,
            max_ram, c.plan.live_bytes);
+  c.plan.states = plan_states(*c.graph, c.plan, states);
   c.options.model_file = plain(fs::path(o.model).filename().string());
   c.options.model_hash = model.sha256;
   c.options.command = banner_command(o, *c.target, c.options.name);

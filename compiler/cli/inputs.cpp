@@ -7,6 +7,7 @@
 #include "cli/errors.h"
 #include "cli/image.h"
 #include "ir/error.h"
+#include "sinter/runner.h"
 
 namespace sinter {
 
@@ -54,11 +55,23 @@ std::vector<std::string> needed_files(const std::vector<DeclaredInput>& inputs,
   return out;
 }
 
+// Whether a file holds a row for each step.
+bool has_rows(const Tensor& t, const DeclaredInput& d, int steps) {
+  return steps > 1 && d.has_shape && t.shape().size() == d.extents.size() + 1 && t.shape()[0] == steps;
+}
+Tensor first_row(const Tensor& t) {
+  Tensor row(t.dtype(), std::vector<int64_t>(t.shape().begin() + 1, t.shape().end()));
+  std::copy_n(t.data(), row.bytes(), row.mutable_data());
+  return row;
+}
+
 }  // namespace
 
-std::vector<DeclaredInput> inferred_inputs(const Graph& g) {
+std::vector<DeclaredInput> inferred_inputs(const Graph& g, const StatePlan& states) {
   std::vector<DeclaredInput> out;
-  for (const Value* v : g.inputs) {
+  for (size_t i = 0; i < g.inputs.size(); ++i) {
+    if (states.of_input(i)) continue;
+    const Value* v = g.inputs[i];
     DeclaredInput d;
     d.name = v->name;
     d.dtype = v->type.dtype;
@@ -100,7 +113,8 @@ void check_inputs(const std::vector<DeclaredInput>& inputs, const std::vector<Te
 }
 
 InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, const std::vector<std::string>& in_options,
-                       const std::vector<std::string>& image_options, const std::filesystem::path& folder) {
+                       const std::vector<std::string>& image_options, const std::filesystem::path& folder,
+                       int steps) {
   InputFiles out;
   out.files = needed_files(inputs, in_options);
   std::vector<std::string> names;
@@ -117,13 +131,20 @@ InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, const std::vect
     std::string& file = out.files[i];
     if (file.empty()) throw UsageError(fmt::format("no --in for the input {}", sinter::quoted(d.name)));
     if (!is_image_file(file)) {
-      out.tensors.push_back(read_tensor_file(file));
+      const Tensor t = read_tensor_file(runner::file_of_step(file, 0, steps));
+      out.tensors.push_back(has_rows(t, d, steps) ? first_row(t) : t);
       file = std::filesystem::absolute(file).string();
       continue;
     }
-    out.tensors.push_back(image_tensor(file, d, options_of_input(images, d.name)));
-    file = (folder / fmt::format("input_{}.pb", i)).string();
-    write_tensor_pb(file, out.tensors.back(), d.name);
+    const bool each = steps > 1 && runner::number_in(file) != std::string::npos;
+    const std::string pictures = file;
+    file = (folder / fmt::format("input_{}{}.pb", i, each ? "_%" : "")).string();
+    for (int step = 0; step < (each ? steps : 1); ++step) {
+      const Tensor t =
+          image_tensor(runner::file_of_step(pictures, step, steps), d, options_of_input(images, d.name));
+      write_tensor_pb(runner::file_of_step(file, step, steps), t, d.name);
+      if (step == 0) out.tensors.push_back(t);
+    }
   }
   check_inputs(out.inputs, out.tensors);
   return out;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/options.h"
+#include "plan/state.h"
 
 namespace sinter {
 
@@ -18,8 +19,11 @@ struct InputFiles {
 // Reads a file for each input that is needed (others may have one, which is left alone); pictures are
 // converted and written to `folder`. UsageError where an input has no file, a file can't be read or has
 // another element type or shape than is declared.
+// With several `steps`, a file is what runtime/sinter/runner.h says, and `tensors` are those of the first
+// one.
 InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, const std::vector<std::string>& in_options,
-                       const std::vector<std::string>& image_options, const std::filesystem::path& folder);
+                       const std::vector<std::string>& image_options, const std::filesystem::path& folder,
+                       int steps = 1);
 
 // Random numbers that any model takes: floats in [-1, 1), integers 0 or 1, which are valid indices of most
 // tables.
@@ -29,8 +33,8 @@ Tensor random_tensor(DType, const std::vector<int64_t>& shape, std::mt19937&);
 // path it returns: floats in [-1, 1), integers 0 or 1; where --dim bounds the elements, the greatest.
 std::string random_input(const Value& v, const std::filesystem::path& folder, size_t i);
 
-// What inference tells of a graph's inputs.
-std::vector<DeclaredInput> inferred_inputs(const Graph& g);
+// What inference tells of a graph's inputs, but for those of states.
+std::vector<DeclaredInput> inferred_inputs(const Graph& g, const StatePlan& states = {});
 
 // Holds files' contents against inputs: types, numbers of axes, extents and those that must be equal.
 // UsageError with the input, what it takes and what was given.

@@ -7,6 +7,7 @@
 #include "cli/compiled.h"
 #include "cli/errors.h"
 #include "cli/output_file.h"
+#include "emit/code.h"
 #include "ir/error.h"
 #include "ops/op.h"
 
@@ -20,12 +21,7 @@ struct Options : ModelOptions {
 std::string where(const Plan& plan, const Value* v) {
   const auto it = plan.places.find(v);
   if (it == plan.places.end()) return "-";
-  switch (it->second.kind) {
-    case Place::Kind::kInput: return "input";
-    case Place::Kind::kOutput: return "output";
-    case Place::Kind::kWeights: return "weights";
-    case Place::Kind::kArena: break;
-  }
+  if (it->second.kind != Place::Kind::kArena) return where_text(plan, it->second);
   return fmt::format("{}..{}", it->second.offset, it->second.offset + it->second.bytes);
 }
 
@@ -75,14 +71,18 @@ void print_unreachable(const Node& n) {
 }
 
 void print_table(const Compiled& c) {
-  for (const Value* v : c.graph->inputs)
-    fmt::print("input  {} {}\n", sinter::quoted(outside_name(*v)), text(v->type));
-  for (size_t i = 0; i < c.graph->outputs.size(); ++i) {
-    const Value* v = c.graph->outputs[i];
-    const std::string off = output_error(c, i);
-    fmt::print("output {} {}{}\n", sinter::quoted(outside_name(*v)), text(v->type),
+  const StatePlan& states = c.plan.states;
+  for (const Member& m : input_members(*c.graph, states))
+    fmt::print("input  {} {}\n", sinter::quoted(m.model_name), text(m.value->type));
+  for (const Member& m : output_members(*c.graph, states)) {
+    const std::string off = output_error(c, m.index);
+    fmt::print("output {} {}{}\n", sinter::quoted(m.model_name), text(m.value->type),
                off.empty() ? "" : ", " + off);
   }
+  for (const State& s : states.states)
+    fmt::print("state  {} {} <- {}, {}\n", sinter::quoted(s.link.input_name),
+               text(c.graph->inputs[s.link.input]->type), sinter::quoted(s.link.output_name),
+               text(states, s));
   fmt::print("\n{:>4}  {:<34} {:<18} {:<26} {:>9} {:>10}  {}\n", "#", "layer", "kernel", "output", "MFLOP",
              "weights", "arena");
   double flops = 0;
@@ -103,6 +103,7 @@ void print_table(const Compiled& c) {
   }
   fmt::print("\n{} layers for {}, {:.3f} MFLOP\n", c.plan.layers.size(), c.target->name, flops / 1e6);
   fmt::print("arena    {:>12} bytes; {} are alive at once at most\n", c.plan.arena_bytes, c.plan.live_bytes);
+  if (!states.empty()) fmt::print("state    {:>12} bytes\n", states.bytes);
   fmt::print("weights  {:>12} bytes\n", weights_bytes(c.weights));
 }
 

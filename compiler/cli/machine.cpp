@@ -10,6 +10,7 @@
 #include "cli/errors.h"
 #include "cli/process.h"
 #include "ir/error.h"
+#include "sinter/runner.h"
 
 namespace sinter {
 namespace {
@@ -46,6 +47,7 @@ class ThisMachine : public Machine {
     for (const auto& [option, file] : files)
       if (!file.empty()) command.insert(command.end(), {option, file});
     if (r.repeat > 0) command.insert(command.end(), {"--repeat", std::to_string(r.repeat)});
+    if (r.steps > 1) command.insert(command.end(), {"--steps", std::to_string(r.steps)});
     std::cout.flush();
     const Finished f = run_process(command, quiet);
     if (f.code != 0 && quiet) std::cerr << f.output;
@@ -73,6 +75,18 @@ std::string ending(const std::string& path) {
   const std::string e = fs::path(path).extension().string();
   return e == ".npy" || e == ".pb" ? e : "";
 }
+
+// A file here and its name over there; or one for each step.
+struct StepFiles {
+  std::string name;                                        // with % where there are several
+  std::vector<std::pair<std::string, std::string>> pairs;  // here, there
+  StepFiles(const std::string& path, const std::string& stem, int steps) {
+    const bool each = steps > 1 && runner::number_in(path) != std::string::npos;
+    name = stem + (each ? "_%" : "") + ending(path);
+    for (int k = 0; k < (each ? steps : 1); ++k)
+      pairs.emplace_back(runner::file_of_step(path, k, steps), runner::file_of_step(name, k, steps));
+  }
+};
 
 class SshMachine : public Machine {
  public:
@@ -104,24 +118,23 @@ class SshMachine : public Machine {
       command += fmt::format(" {} {}", option, in_quotes(value));
     };
     for (size_t i = 0; i < r.in.size(); ++i) {
-      const std::string there = put(r.in[i].path, fmt::format("in_{}{}", i, ending(r.in[i].path)));
-      names.emplace_back(there, r.in[i].path);
-      say("--in", assigned(r.in[i], there));
+      const StepFiles f(r.in[i].path, fmt::format("in_{}", i), r.steps);
+      for (const auto& [here, name] : f.pairs) names.emplace_back(put(here, name), here);
+      say("--in", assigned(r.in[i], folder_ + "/" + f.name));
     }
     if (!r.weights.empty()) say("--weights", put(r.weights, "weights"));
     std::vector<std::pair<std::string, std::string>> results;
-    for (size_t i = 0; i < r.out.size(); ++i) {
-      const std::string there = fmt::format("{}/out_{}{}", folder_, i, ending(r.out[i].path));
-      results.emplace_back(there, r.out[i].path);
-      say("--out", assigned(r.out[i], there));
-    }
-    for (const auto& [option, file] :
-         {std::pair<const char*, const std::string&>{"--json", r.json}, {"--trace", r.trace}})
-      if (!file.empty()) {
-        results.emplace_back(folder_ + "/" + (option + 2), file);
-        say(option, results.back().first);
-      }
+    const auto bring_back = [&](const std::string& path, const std::string& name) {
+      const StepFiles f(path, name, r.steps);
+      for (const auto& [here, there] : f.pairs) results.emplace_back(folder_ + "/" + there, here);
+      return folder_ + "/" + f.name;
+    };
+    for (size_t i = 0; i < r.out.size(); ++i)
+      say("--out", assigned(r.out[i], bring_back(r.out[i].path, fmt::format("out_{}", i))));
+    if (!r.trace.empty()) say("--trace", bring_back(r.trace, "trace"));
+    if (!r.json.empty()) say("--json", bring_back(r.json, "json"));
     if (r.repeat > 0) say("--repeat", std::to_string(r.repeat));
+    if (r.steps > 1) say("--steps", std::to_string(r.steps));
     // The shell stays, so that it tells of a signal; ssh's own 255 would hide which.
     Finished f = run_process(ssh_command(command + "; exit $?"), true);
     names.insert(names.end(), results.begin(), results.end());

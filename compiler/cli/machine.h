@@ -18,6 +18,7 @@ struct ProgramRun {
   std::vector<TensorFile> in, out;
   std::string weights, json, trace;  // files; empty: none
   int repeat = 0;
+  int steps = 1;  // more: % in a file's name is a step's number (sinter/runner.h)
 };
 
 class Machine {

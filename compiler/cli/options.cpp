@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cli/errors.h"
+#include "cli/state_names.h"
 #include "emit/printer.h"
 #include "ir/error.h"
 #include "ir/nearest.h"
@@ -116,6 +117,12 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
   app.add_option("--only", o.only, "an output that is wanted; what only the others need goes")
       ->allow_extra_args(false)
       ->option_text("NAME ...");
+  app.add_option(
+         "--state", o.states,
+         "OUT=IN: output OUT of a run is input IN of the next one; it lives in a buffer of the caller's that "
+         "NAME_run takes.\nA star on each side stands for all that agree in it: 'present.*=past.*'")
+      ->allow_extra_args(false)
+      ->option_text("OUT=IN ...");
   app.add_option("--name", o.name, "prefix of files and functions; default: from the model's file name");
   app.add_option("--threads", o.threads,
                  "threads that the model may run on: NAME_run takes the application's pool");
@@ -285,19 +292,10 @@ std::vector<std::string> declared_outputs(const std::string& model) {
   return names;
 }
 
-ImportOptions import_options(const ModelOptions& o) {
-  ImportOptions out;
-  for (const std::string& d : o.dims) out.dims.push_back(parse_dim(d));
-  out.max_trips = o.max_trips;
-  out.only = o.only;
-  if (!o.custom_ops.empty()) {
-    // Shared with whoever copies the options, because graphs point into it.
-    auto ops = std::make_shared<CustomOps>(o.custom_ops);
-    out.custom_op = [ops](const std::string& domain, const std::string& name) {
-      return ops->find(domain, name);
-    };
-  }
-  if (o.constants.empty()) return out;
+namespace {
+
+// --const: what each option makes of its input.
+void read_constants(const ModelOptions& o, ImportOptions& out) {
   const std::vector<DeclaredInput> inputs = declared_inputs(o.model, out);
   for (const std::string& c : o.constants) {
     const DeclaredInput* input = nullptr;
@@ -317,6 +315,25 @@ ImportOptions import_options(const ModelOptions& o) {
     if (!out.constants.emplace(input->name, t).second)
       throw UsageError(fmt::format("--const {} is given twice", sinter::quoted(input->name)));
   }
+}
+
+}  // namespace
+
+ImportOptions import_options(const ModelOptions& o) {
+  ImportOptions out;
+  for (const std::string& d : o.dims) out.dims.push_back(parse_dim(d));
+  out.max_trips = o.max_trips;
+  out.only = o.only;
+  if (!o.custom_ops.empty()) {
+    // Shared with whoever copies the options, because graphs point into it.
+    auto ops = std::make_shared<CustomOps>(o.custom_ops);
+    out.custom_op = [ops](const std::string& domain, const std::string& name) {
+      return ops->find(domain, name);
+    };
+  }
+  if (!o.constants.empty()) read_constants(o, out);
+  if (!o.only.empty())
+    for (const StateName& n : state_names(o, out)) out.only.push_back(n.output);
   return out;
 }
 

@@ -13,7 +13,7 @@ namespace sinter {
 struct ModelOptions {
   std::string model;  // path
   std::string target = "host";
-  std::vector<std::string> dims, constants, only;  // as given
+  std::vector<std::string> dims, constants, only, states;  // as given
   std::string name;
   int threads = 1;
   int64_t max_trips = INT64_MAX;  // of Loops that only the run ends
@@ -66,7 +66,8 @@ std::vector<DeclaredInput> declared_inputs(const std::string& model, const Impor
 // The names of the model's outputs, in its order.
 std::vector<std::string> declared_outputs(const std::string& model);
 
-// Options as import takes them: dims parsed, constants read from their files or values.
+// Options as import takes them: dims parsed, constants read from their files or values; with --only, the
+// outputs that are states are wanted as well.
 ImportOptions import_options(const ModelOptions& o);
 
 // Reads a .npy or .pb file. UsageError where it can't be read.

@@ -9,6 +9,7 @@
 #include "cli/inputs.h"
 #include "cli/machine.h"
 #include "cli/process.h"
+#include "cli/state_names.h"
 #include "ir/error.h"
 
 namespace sinter {
@@ -19,6 +20,7 @@ namespace fs = std::filesystem;
 struct Options : ModelOptions {
   std::string bundle, keep, on;
   std::vector<std::string> in, out, images;
+  int steps = 1;
 };
 
 // Builds the bundle's program where it isn't there already, and returns its path. It is linked in `objects`,
@@ -44,6 +46,7 @@ void execute(const Bundle& b, const fs::path& objects, const InputFiles& inputs,
   const std::vector<std::string> outs = pair_files(o.out, b.outputs, "output");
   for (size_t i = 0; i < outs.size(); ++i)
     if (!outs[i].empty()) r.out.push_back({b.output_members[i], fs::absolute(outs[i]).string()});
+  r.steps = o.steps;
   if (!fs::exists(b.dir / (b.name + "_weights.S"))) r.weights = (b.dir / (b.name + ".weights")).string();
   machine->execute(program, r, false);
 }
@@ -58,19 +61,19 @@ int run(const Options& o) {
     if (std::error_code ec; fs::is_directory(o.bundle, ec))
       reading = std::make_unique<FolderLock>(o.bundle, FolderLock::Mode::kShared);
     const Bundle b = open_bundle(o.bundle);
-    execute(b, temporary.path(), read_inputs(b.inputs, o.in, o.images, temporary.path()), o,
+    execute(b, temporary.path(), read_inputs(b.inputs, o.in, o.images, temporary.path(), o.steps), o,
             std::move(reading));
     return kExitOk;
   }
   ImportOptions import = import_options(o);
   // A model that can't be read is import's to refuse, before its files are missed.
-  const std::vector<DeclaredInput> declared = declared_inputs(o.model, import);
+  const std::vector<DeclaredInput> declared = caller_inputs(o, import);
   InputFiles inputs;
-  if (!declared.empty()) inputs = read_inputs(declared, o.in, o.images, temporary.path());
+  if (!declared.empty()) inputs = read_inputs(declared, o.in, o.images, temporary.path(), o.steps);
   for (size_t i = 0; i < inputs.inputs.size(); ++i)
     import.input_shapes[inputs.inputs[i].name] = inputs.tensors[i].shape();
   const Compiled c = compile_model(o, import);
-  check_inputs(inferred_inputs(*c.graph), inputs.tensors);
+  check_inputs(inferred_inputs(*c.graph, c.plan.states), inputs.tensors);
   const fs::path dir = o.keep.empty() ? temporary.path() / "bundle" : fs::path(o.keep);
   write_bundle(c.files, dir);
   Bundle b;
@@ -78,9 +81,11 @@ int run(const Options& o) {
   b.name = c.options.name;
   b.target = c.target->name;
   for (const auto& [file, text] : c.files) b.files.push_back(file);
-  b.outputs = output_names(*c.graph);
-  for (const Member& m : members_of(c.graph->inputs)) b.input_members.push_back(m.name);
-  for (const Member& m : members_of(c.graph->outputs)) b.output_members.push_back(m.name);
+  for (const Member& m : input_members(*c.graph, c.plan.states)) b.input_members.push_back(m.name);
+  for (const Member& m : output_members(*c.graph, c.plan.states)) {
+    b.outputs.push_back(m.model_name);
+    b.output_members.push_back(m.name);
+  }
   execute(b, temporary.path(), inputs, o, nullptr);
   return kExitOk;
 }
@@ -101,6 +106,14 @@ std::function<int()> declare_run(CLI::App& app) {
          "how a picture becomes an input: \"NAME: fit=stretch|crop|letterbox order=rgb|bgr|gray scale=1/255\n"
          "mean=a,b,c std=a,b,c\"; each pixel becomes (byte*scale-mean)/std")
       ->allow_extra_args(false);
+  app.add_option(
+         "--steps", o->steps,
+         "how often the model runs, each time with the states (--state) that the run before has left.\n% in "
+         "a file's name is the number of the step, from 0; without it, a file holds one tensor for all "
+         "steps,\n"
+         "or a row for each: one more axis in front")
+      ->check(CLI::Range(1, 1000000))
+      ->option_text("N [1]");
   app.add_option("--keep", o->keep, "write the bundle and the program to this folder and leave them there");
   add_on_option(app, o->on);
   return [o, &app] {

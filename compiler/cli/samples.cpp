@@ -53,6 +53,12 @@ std::vector<Tensor> read_sample(const std::filesystem::path& folder,
   std::vector<Tensor> sample;
   std::vector<std::string> files;
   for (size_t i = 0; i < g.inputs.size(); ++i) {
+    const Value& v = *g.inputs[i];
+    if (index_of(v, declared, SIZE_MAX) == SIZE_MAX) {  // a count of rows that a state has (plan/growth.h)
+      files.emplace_back();
+      sample.emplace_back(v.type.dtype, static_dims(v.type.shape));
+      continue;
+    }
     files.push_back((folder / fmt::format("input_{}.pb", index_of(*g.inputs[i], declared, i))).string());
     sample.push_back(read_tensor_file(files.back()));
   }

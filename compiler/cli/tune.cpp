@@ -44,8 +44,8 @@ class Tuner {
     tuning_ = read_tuning(o_.tuning, target_);
     const Compiled first = compile_tuned(o_, import_, tuning_);
     std::vector<std::string> inputs;
-    for (size_t i = 0; i < first.graph->inputs.size(); ++i)
-      inputs.push_back(random_input(*first.graph->inputs[i], folder_.path(), i));
+    for (const Member& m : input_members(*first.graph, first.plan.states))
+      inputs.push_back(random_input(*m.value, folder_.path(), m.index));
     testbed_ = testbed_of(o_.on, toolchain_, inputs, folder_.path());
     for (const std::string& f : testbed_->flags()) toolchain_.compile.push_back(f);
     best_ = measured(first);

@@ -17,6 +17,9 @@
 // all that follows differs with it. Where the built model's integers are just what its own inputs to that
 // node lead to, and these agree, the meaning takes them over, and what follows is compared with that choice.
 //
+// With --state, the cases are steps of one stream, in one run of the program, and the meaning carries its own
+// states from step to step. Stored outputs count where the stored states are those that were carried there.
+//
 // A custom operator means what its C function computes (cli/custom_meaning.h).
 #include <algorithm>
 #include <cmath>
@@ -33,86 +36,35 @@
 #include "cli/command.h"
 #include "cli/compiled.h"
 #include "cli/custom_meaning.h"
+#include "cli/difference.h"
 #include "cli/errors.h"
 #include "cli/inputs.h"
 #include "cli/machine.h"
 #include "cli/process.h"
+#include "cli/state_names.h"
 #include "ir/error.h"
 #include "ops/op.h"
 #include "plan/plan.h"
+#include "sinter/runner.h"
 
 namespace sinter {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Options : ModelOptions {
+struct Options : ModelOptions, Tolerance {
   std::vector<std::string> in, images;
   std::string on;
-  double rtol = 1e-3, atol = 1e-4;
   uint32_t seed = 1;
+  std::vector<StateName> names;  // of `states`
 };
 
 struct Case {
   std::string name;
   std::vector<Tensor> inputs, outputs;  // outputs: expected ones, may be empty
   std::vector<std::string> files;
+  std::map<std::string, Tensor> states{};  // by input: what is stored of those that the caller doesn't give
 };
-
-// The worst element of a comparison; ratio <= 1 is within tolerance.
-struct Difference {
-  double ratio = 0, got = 0, want = 0;
-  int64_t at = -1, count = 0;  // where; how many elements are outside
-  std::string shape;           // other shape or dtype
-  bool ok() const { return ratio <= 1 && shape.empty(); }
-};
-
-// `scale`: what tolerances are relative to where the greatest of `want` is smaller.
-Difference compare(const Tensor& got, const Tensor& want, const Options& o, double scale = 0) {
-  Difference d;
-  if (got.shape() != want.shape()) {
-    d.shape = fmt::format("{} instead of {}", type_text(got), type_text(want));
-    return d;
-  }
-  const double least = want.dtype() == DType::kF64 ? 0.0 : double{std::numeric_limits<float>::min()};
-  double largest = scale;
-  for (int64_t i = 0; i < want.size(); ++i)
-    if (const double w = std::abs(want.real(i)); std::isfinite(w)) largest = std::max(largest, w);
-  for (int64_t i = 0; i < want.size(); ++i) {
-    const double g = got.real(i), w = want.real(i);
-    double ratio = 0;
-    if (std::isnan(g) || std::isnan(w) || std::isinf(g) || std::isinf(w))
-      ratio = g == w || (std::isnan(g) && std::isnan(w)) ? 0 : HUGE_VAL;
-    else if (const double tolerance = std::max(least, o.rtol * std::abs(w) + o.atol * largest);
-             g != w && !is_float(want.dtype()))  // bytes are often quantised: a step at least
-      ratio = size_of(want.dtype()) == 1 && want.dtype() != DType::kBool
-                  ? std::abs(g - w) / std::max(1.0, tolerance)
-                  : HUGE_VAL;
-    else if (g != w)
-      ratio = std::abs(g - w) / tolerance;
-    if (ratio > 1) ++d.count;
-    if (ratio > d.ratio) d.ratio = ratio, d.at = i, d.got = g, d.want = w;
-  }
-  return d;
-}
-
-std::string index_text(int64_t at, const std::vector<int64_t>& shape) {
-  std::string s;
-  for (size_t d = shape.size(); d-- > 0;) {
-    s = fmt::format("{}{}{}", at % shape[d], s.empty() ? "" : ",", s);
-    at /= shape[d];
-  }
-  return "[" + s + "]";
-}
-
-std::string text(const Difference& d, const std::vector<int64_t>& shape) {
-  if (!d.shape.empty()) return d.shape;
-  if (d.at < 0) return "equal";
-  return fmt::format(
-      "at {} {:.7g} instead of {:.7g}, {:.3g} times the tolerance; {} of {} elements are outside",
-      index_text(d.at, shape), d.got, d.want, d.ratio, d.count,
-      std::max<int64_t>(product(Shape(shape.begin(), shape.end())).value(), 1));
-}
 
 // What the program dumped: by layer and value name.
 using Traced = std::map<std::pair<int, std::string>, Tensor>;
@@ -307,7 +259,7 @@ bool check_outputs(const Graph& g, const std::vector<Tensor>& got, const std::ve
                    const char* whose, const Options& o) {
   bool ok = true;
   for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
-    if (!want[i]) continue;
+    if (!want[i] || !got[i]) continue;
     const Difference d = compare(got[i], want[i], o);
     if (d.ok() && got[i].dtype() == want[i].dtype()) continue;
     ok = false;
@@ -332,9 +284,13 @@ Tensor random_tensor(const DeclaredInput& d, std::mt19937& random) {
 }
 
 // `outputs`: which of the model's.
-Case load_case(const fs::path& folder, const std::vector<DeclaredInput>& inputs,
+Case load_case(const Options& o, const fs::path& folder, const std::vector<DeclaredInput>& inputs,
                const std::vector<size_t>& outputs) {
   Case c;
+  if (!o.names.empty())
+    for (const DeclaredInput& d : declared_inputs(o.model, import_options(o)))
+      if (const fs::path file = folder / fmt::format("input_{}.pb", d.index); fs::exists(file))
+        c.states[d.name] = read_tensor_file(file.string());
   c.name = folder.string();
   for (const DeclaredInput& d : inputs) {
     const fs::path file = folder / fmt::format("input_{}.pb", d.index);
@@ -359,24 +315,27 @@ std::vector<Case> cases_of(const Options& o, const std::vector<DeclaredInput>& i
     if (o.only.empty() || std::count(o.only.begin(), o.only.end(), names[i])) outputs.push_back(i);
   std::vector<DeclaredInput> needed = inputs;
   std::erase_if(needed, [](const DeclaredInput& d) { return !d.needed; });
-  for (const std::string& d : o.data) cases.push_back(load_case(d, needed, outputs));
+  for (const std::string& d : o.data) cases.push_back(load_case(o, d, needed, outputs));
   if (!o.in.empty()) {
     InputFiles f = read_inputs(inputs, o.in, o.images, folder);
     cases.push_back({"the given inputs", std::move(f.tensors), {}, std::move(f.files)});
   }
   if (!cases.empty()) return cases;
+  constexpr size_t kSteps = 4;  // of a stream: every slot of most rings is read and written
   std::mt19937 random(o.seed);
-  Case c;
-  c.name = fmt::format("random inputs, seed {}", o.seed);
-  for (size_t i = 0; i < needed.size(); ++i) {
-    if (size_of(needed[i].dtype) == 0)
-      throw Refusal(fmt::format("input {}: no random values of its type", sinter::quoted(needed[i].name)));
-    c.inputs.push_back(random_tensor(needed[i], random));
-    const fs::path file = folder / fmt::format("random_{}.pb", i);
-    write_tensor_pb(file, c.inputs.back(), needed[i].name);
-    c.files.push_back(file.string());
+  while (cases.size() < (o.names.empty() ? 1 : kSteps)) {
+    Case& c = cases.emplace_back();
+    c.name = fmt::format("random inputs, seed {}", o.seed);
+    for (size_t i = 0; i < needed.size(); ++i) {
+      if (size_of(needed[i].dtype) == 0)
+        throw Refusal(fmt::format("input {}: no random values of its type", sinter::quoted(needed[i].name)));
+      c.inputs.push_back(random_tensor(needed[i], random));
+      const fs::path file = folder / fmt::format("random_{}_{}.pb", cases.size(), i);
+      write_tensor_pb(file, c.inputs.back(), needed[i].name);
+      c.files.push_back(file.string());
+    }
   }
-  return {c};
+  return cases;
 }
 
 bool same_shapes(const Case& a, const Case& b) {
@@ -399,23 +358,120 @@ void widen_tolerance(Options& o, const Graph& g) {
   o.atol = std::max(o.atol, least);
 }
 
-// Runs the built program, which leaves its trace in `folder`: its outputs.
-std::vector<Tensor> run_traced(const Compiled& c, Machine& machine, const fs::path& program, const Case& data,
-                               const fs::path& folder) {
+// What a run left: the outputs that the caller takes (others are empty) and the trace.
+struct Left {
+  std::vector<Tensor> outputs;
+  Traced traced;
+};
+
+// Runs the built program once, with a step for each of the cases.
+std::vector<Left> run_traced(const Compiled& c, Machine& machine, const fs::path& program,
+                             const std::vector<const Case*>& cases, const fs::path& folder) {
+  const auto steps = static_cast<int>(cases.size());
+  const auto in_folder = [&](const std::string& name, int step) {
+    return runner::file_of_step((folder / name).string(), step, steps);
+  };
   ProgramRun r;
-  r.trace = (folder / "trace").string();
+  r.steps = steps;
+  r.trace = (folder / "trace_%").string();
   if (c.options.weights_in_file) r.weights = (folder / "bundle" / (c.options.name + ".weights")).string();
-  for (const std::string& f : data.files) r.in.push_back({"", f});
-  std::vector<fs::path> outs;
-  for (size_t i = 0; i < c.imported->outputs.size(); ++i) {
-    outs.push_back(folder / fmt::format("out_{}.pb", i));
-    r.out.push_back({"", outs.back().string()});
+  for (size_t i = 0; i < cases[0]->files.size(); ++i) {
+    const std::string name = fmt::format("in_{}_%.pb", i);
+    for (int k = 0; steps > 1 && k < steps; ++k)
+      write_tensor_pb(in_folder(name, k), cases[static_cast<size_t>(k)]->inputs[i], "");
+    r.in.push_back({"", steps > 1 ? (folder / name).string() : cases[0]->files[i]});
   }
+  const std::vector<Member> outs = output_members(*c.graph, c.plan.states);
+  for (const Member& m : outs)
+    r.out.push_back({"", (folder / fmt::format("out_{}_%.pb", m.index)).string()});
   machine.execute(program, r, true);
-  std::vector<Tensor> got;
-  got.reserve(outs.size());
-  for (const fs::path& p : outs) got.push_back(read_tensor_pb(p));
-  return got;
+  std::vector<Left> left;
+  for (int k = 0; k < steps; ++k) {
+    Left& l = left.emplace_back();
+    l.outputs.resize(c.imported->outputs.size());
+    for (const Member& m : outs)
+      l.outputs[m.index] = read_tensor_pb(in_folder(fmt::format("out_{}_%.pb", m.index), k));
+    l.traced = read_trace(in_folder("trace_%", k));
+    restore_axes(c, l.traced);
+  }
+  return left;
+}
+
+// The states as the meaning has them before a step, by link.
+class Carried {
+ public:
+  Carried(const Compiled& c, const Case& first) : states_(c.plan.states.states) {
+    std::map<const Symbol*, int64_t> extents;
+    size_t next = 0;
+    for (size_t i = 0; i < c.imported->inputs.size(); ++i) {
+      if (c.plan.states.of_input(i)) continue;
+      const Shape& shape = c.imported->inputs[i]->type.shape;
+      const std::vector<int64_t>& given = first.inputs[next++].shape();
+      for (size_t d = 0; d < shape.size(); ++d) {
+        std::vector<SymbolPtr> symbols;
+        shape[d].collect_symbols(symbols);
+        if (symbols.size() == 1 && Dim(symbols[0]) == shape[d]) extents[symbols[0].get()] = given[d];
+      }
+    }
+    for (const State& s : states_) {
+      const TensorType& type = c.imported->inputs[s.link.input]->type;
+      std::vector<int64_t> shape;
+      for (const Dim& d : type.shape)
+        shape.push_back(d.evaluate([&](const Symbol& symbol) {
+          const auto at = extents.find(&symbol);
+          return at == extents.end() ? symbol.range.lo : at->second;
+        }));
+      values_.emplace_back(type.dtype, shape);
+    }
+  }
+
+  // The case with all inputs of the graph.
+  Case whole(const Graph& g, const Case& data) const {
+    Case c = data;
+    for (size_t i = 0; i < g.inputs.size(); ++i)
+      for (size_t k = 0; k < states_.size(); ++k)
+        if (states_[k].link.input == i)
+          c.inputs.insert(c.inputs.begin() + static_cast<std::ptrdiff_t>(i), values_[k]);
+    return c;
+  }
+  // Whether what the case has stored of the states agrees with these.
+  bool agrees(const Case& data, const Options& o) const {
+    size_t stored = 0;
+    for (size_t k = 0; k < states_.size(); ++k) {
+      const auto at = data.states.find(states_[k].link.input_name);
+      if (at == data.states.end()) continue;  // a count of rows is in no file
+      if (!compare(at->second, values_[k], o).ok()) return false;
+      ++stored;
+    }
+    return states_.empty() || stored > 0;
+  }
+  void step(const std::vector<Tensor>& outputs) {
+    for (size_t k = 0; k < states_.size(); ++k) values_[k] = outputs[states_[k].link.output];
+  }
+
+ private:
+  const std::vector<State>& states_;
+  std::vector<Tensor> values_;
+};
+
+// Compares what a case's run left with what it means. `carried` goes one step on.
+bool check_case(const Compiled& c, const Case& given, const Left& left, Carried& carried, const Options& o) {
+  const bool stored_states = carried.agrees(given, o);
+  const Case data = carried.whole(*c.imported, given);
+  Values reference;
+  const std::vector<Tensor> results = meaning(c, data, written_values(c, left.traced, data), o, reference);
+  carried.step(results);
+  const bool layers = check_layers(c, left.traced, reference, o);
+  const bool outputs = check_outputs(*c.imported, left.outputs, results, "the model's meaning", o);
+  const bool compared = stored_states && !given.outputs.empty();
+  const bool stored =
+      !compared || check_outputs(*c.imported, left.outputs, given.outputs, "the stored output", o);
+  if (layers && outputs && stored)
+    fmt::print("{} outputs as expected{}\n", output_members(*c.graph, c.plan.states).size(),
+               given.outputs.empty() ? ""
+               : compared            ? ", also as stored"
+                                     : "; the stored ones are of other states");
+  return layers && outputs && stored;
 }
 
 // Builds the model for the cases' shapes and checks each of them.
@@ -427,7 +483,7 @@ bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInp
   ModelOptions traced_options = o;
   traced_options.trace = true;
   const Compiled c = compile_model(traced_options, import, true);
-  for (const Case* data : cases) check_inputs(inferred_inputs(*c.graph), data->inputs);
+  for (const Case* data : cases) check_inputs(inferred_inputs(*c.graph, c.plan.states), data->inputs);
   widen_tolerance(o, *c.imported);
   const TemporaryFolder folder;
   const fs::path dir = folder.path() / "bundle", program = folder.path() / "program";
@@ -437,34 +493,35 @@ bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInp
   build_program(dir, c.options.name, tc, folder.path(), program);
   const CustomMeaning custom(*c.target, tc, *machine, folder.path() / "custom");
   bool ok = true;
+  Carried carried(c, *cases[0]);
+  std::vector<std::vector<const Case*>> runs;  // a stream is one
   for (const Case* data : cases) {
-    fmt::print("{}:\n", data->name);
-    const std::vector<Tensor> got = run_traced(c, *machine, program, *data, folder.path());
-    Traced traced = read_trace(folder.path() / "trace");
-    restore_axes(c, traced);
-    Values reference;
-    const std::vector<Tensor> results = meaning(c, *data, written_values(c, traced, *data), o, reference);
-    const bool layers = check_layers(c, traced, reference, o);
-    const bool outputs = check_outputs(*c.imported, got, results, "the model's meaning", o);
-    const bool stored = check_outputs(*c.imported, got, data->outputs, "the stored output", o);
-    ok = ok && layers && outputs && stored;
-    if (layers && outputs && stored)
-      fmt::print("{} outputs as expected{}\n", got.size(), data->outputs.empty() ? "" : ", also as stored");
+    if (runs.empty() || o.names.empty()) runs.emplace_back();
+    runs.back().push_back(data);
+  }
+  for (const auto& steps : runs) {
+    const std::vector<Left> left = run_traced(c, *machine, program, steps, folder.path());
+    for (size_t k = 0; k < steps.size(); ++k) {
+      fmt::print("{}{}:\n", steps[k]->name, o.names.empty() ? "" : fmt::format(", step {}", k));
+      ok = check_case(c, *steps[k], left[k], carried, o) && ok;
+    }
   }
   return ok;
 }
 
-int verify(const Options& o) {
+int verify(const Options& given) {
+  Options o = given;
   const ImportOptions import = import_options(o);
-  const std::vector<DeclaredInput> declared = declared_inputs(o.model, import);
-  if (declared.empty()) import_model(fs::path(o.model), import);
+  o.names = state_names(o, import);
+  const std::vector<DeclaredInput> declared = caller_inputs(o, import);
+  if (declared_inputs(o.model, import).empty()) import_model(fs::path(o.model), import);
   const TemporaryFolder folder;
   const std::vector<Case> cases = cases_of(o, declared, folder.path());
   const bool shapes_from_data = !o.data.empty() || !o.in.empty();
   std::vector<std::vector<const Case*>> groups;
   for (const Case& c : cases) {
-    auto it =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return same_shapes(*g[0], c); });
+    auto it = std::find_if(groups.begin(), groups.end(),
+                           [&](const auto& g) { return !o.names.empty() || same_shapes(*g[0], c); });
     if (it == groups.end()) it = groups.emplace(groups.end());
     it->push_back(&c);
   }

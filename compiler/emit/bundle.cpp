@@ -8,6 +8,7 @@
 
 #include "emit/class_names.h"
 #include "emit/code.h"
+#include "emit/state.h"
 #include "ir/error.h"
 #include "plan/views.h"
 
@@ -18,10 +19,16 @@ std::string upper(std::string s) {
   return s;
 }
 
-std::vector<Member> members_of(const std::vector<Value*>& values) {
+namespace {
+
+// `is_state` tells values that have no member, by their number.
+template <class F>
+std::vector<Member> members_but(const std::vector<Value*>& values, F is_state) {
   std::vector<Member> m;
   std::set<std::string> taken;
-  for (const Value* v : values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (is_state(i)) continue;
+    const Value* v = values[i];
     const std::string of_model = outside_name(*v), plain = identifier(of_model);
     const bool dynamic = !is_static(v->type.shape);
     std::string name = plain;
@@ -29,9 +36,38 @@ std::vector<Member> members_of(const std::vector<Value*>& values) {
       name = fmt::format("{}_{}", plain, k);
     taken.insert(name);
     if (dynamic) taken.insert(name + "_dims");
-    m.push_back({v, of_model, name, dynamic});
+    m.push_back({i, v, of_model, name, dynamic});
   }
   return m;
+}
+
+}  // namespace
+
+std::vector<Member> members_of(const std::vector<Value*>& values) {
+  return members_but(values, [](size_t) { return false; });
+}
+std::vector<Member> input_members(const Graph& g, const StatePlan& states) {
+  return members_but(g.inputs, [&](size_t i) { return states.of_input(i) != nullptr; });
+}
+std::vector<Member> output_members(const Graph& g, const StatePlan& states) {
+  return members_but(g.outputs, [&](size_t i) { return states.of_output(i) != nullptr; });
+}
+
+// Floats that C has not are handed over as their bits.
+std::string c_type(DType t) {
+  if (is_stored_float(t)) return size_of(t) == 2 ? "uint16_t" : "uint8_t";
+  std::string s(cpp_name(t));
+  return s.rfind("std::", 0) == 0 ? s.substr(5) : s;
+}
+
+const char* where_text(const Plan& plan, const Place& place) {
+  switch (place.kind) {
+    case Place::Kind::kInput: return plan.states.of_input(place.index) ? "state" : "input";
+    case Place::Kind::kOutput: return plan.states.of_output(place.index) ? "state" : "output";
+    case Place::Kind::kWeights: return "weights";
+    case Place::Kind::kArena: break;
+  }
+  return "arena";
 }
 
 int64_t weights_bytes(const WeightStore& store) {
@@ -68,13 +104,6 @@ std::string weights_file(const WeightStore& store, const BundleOptions& o) {
 
 int64_t max_bytes(const Value& v) {
   return product(v.type.shape).hi() * static_cast<int64_t>(size_of(v.type.dtype));
-}
-
-// The C type of an element: floats that C has not are handed over as their bits.
-std::string c_type(DType t) {
-  if (is_stored_float(t)) return size_of(t) == 2 ? "uint16_t" : "uint8_t";
-  std::string s(cpp_name(t));
-  return s.rfind("std::", 0) == 0 ? s.substr(5) : s;
 }
 
 void describe(Printer& p, const Member& m, bool input) {
@@ -142,8 +171,9 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
   }
   p.comment("The stack that a run takes at most.");
   p.line("#define {}_STACK_BYTES INT64_C({})", up, o.max_stack);
-  p.comment("The most bytes that a tensor can take.");
-  const auto ins = members_of(g.inputs), outs = members_of(g.outputs);
+  declare_state(p, g, plan.states, o);
+  const auto ins = input_members(g, plan.states), outs = output_members(g, plan.states);
+  if (!ins.empty() || !outs.empty()) p.comment("The most bytes that a tensor can take.");
   Names macros;
   for (const char* taken : {"ARENA_BYTES", "WEIGHTS_BYTES", "STACK_BYTES", "THREADS"}) macros.reserve(taken);
   for (const auto* list : {&ins, &outs})
@@ -161,6 +191,7 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
   p.blank();
   p.line("typedef struct {}_outputs {{", o.name);
   for (const Member& m : outs) describe(p, m, false);
+  if (outs.empty()) p.line("int unused;");
   p.line("}} {}_outputs;", o.name);
   p.blank();
   p.comment(fmt::format("What {}_run returns; {}_error gives the sentence.", o.name, o.name));
@@ -183,15 +214,17 @@ std::string header(const Graph& g, const Plan& plan, const Target& target, const
         o.name);
     p.blank();
   }
-  p.comment(
+  p.comment(fmt::format(
       "Runs the model once. Re-entrant: several threads may run it at once, each with an arena of its own. "
-      "Touches "
-      "nothing but the outputs and the arena, allocates nothing.");
+      "Touches nothing but the outputs{} and the arena, allocates nothing.",
+      plan.states.empty() ? "" : ", the state"));
   if (o.threads > 1)
     p.comment("pool: the threads it runs on, or null for the calling one alone; the results are the same.");
-  p.line("int {0}_run(const {0}_inputs* in, {0}_outputs* out, void* arena{1}{2}{3});", o.name,
-         o.weights_in_file ? ", const void* weights" : "", o.threads > 1 ? ", const sinter_pool* pool" : "",
+  p.line("int {0}_run(const {0}_inputs* in, {0}_outputs* out, void* arena{1}{2}{3}{4});", o.name,
+         state_parameter(plan.states), o.weights_in_file ? ", const void* weights" : "",
+         o.threads > 1 ? ", const sinter_pool* pool" : "",
          o.trace ? fmt::format(", {}_trace trace, void* context", o.name) : "");
+  declare_reset(p, plan.states, o);
   p.line("const char* {}_error(int code);", o.name);
   p.blank();
   declare_class_names(p, outs, o);
@@ -252,18 +285,29 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
   j["trace"] = o.trace;
   j["files"] = files;
   for (const bool input : {true, false})
-    for (const Member& m : members_of(input ? g.inputs : g.outputs)) {
+    for (const Member& m : input ? input_members(g, plan.states) : output_members(g, plan.states)) {
       ordered_json t = tensor(m.value);
       t["name"] = m.model_name;
       t["member"] = m.name;  // in NAME_inputs or NAME_outputs
       t["bytes"] = max_bytes(*m.value);
       if (const auto names = o.class_names.find(m.model_name); !input && names != o.class_names.end())
         t["names"] = names->second;
-      if (const size_t i = input ? 0 : j["outputs"].size();
-          !input && i < o.half_errors.size() && o.half_errors[i] >= 0)
+      if (const size_t i = m.index; !input && i < o.half_errors.size() && o.half_errors[i] >= 0)
         t["half_error"] = std::min(o.half_errors[i], kMostError);
       j[input ? "inputs" : "outputs"].push_back(t);
     }
+  if (!plan.states.empty()) j["state_bytes"] = plan.states.bytes;
+  for (const State& s : plan.states.states) {
+    const StateRing& ring = plan.states.rings[s.ring];
+    ordered_json t = tensor(g.inputs[s.link.input]);
+    t["name"] = s.link.input_name;
+    t["output"] = s.link.output_name;
+    t["form"] = text(plan.states, s);
+    t["offset"] = ring.offset;
+    t["slots"] = ring.slots;
+    t["slot_bytes"] = ring.slot_bytes;
+    j["states"].push_back(t);
+  }
   const Views views(g, *plan.decisions);
   j["layers"] = ordered_json::array();
   for (size_t i = 0; i < plan.layers.size(); ++i) {
@@ -290,8 +334,7 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
       if (it == plan.places.end()) continue;
       ordered_json t = tensor(q.value);
       t["role"] = q.kind == Parameter::Kind::kInput ? "read" : "write";
-      static const char* const where[] = {"input", "output", "weights", "arena"};
-      t["where"] = where[static_cast<int>(it->second.kind)];
+      t["where"] = where_text(plan, it->second);
       if (it->second.kind == Place::Kind::kArena) t["offset"] = it->second.offset;
       t["bytes"] = max_bytes(*q.value);
       // A view, or a part of a Concat: its bytes are some of this tensor's.
@@ -403,7 +446,7 @@ std::map<std::string, std::string> make_bundle(const Graph& g, const Plan& plan,
   o.interface = number_of(header(g, plan, target, store, o));
   files[o.name + ".h"] = header(g, plan, target, store, o);
   for (auto& [name, text] : code_files(g, plan, target, o)) files[name] = std::move(text);
-  files[o.name + "_main.cpp"] = runner_main(g, o);
+  files[o.name + "_main.cpp"] = runner_main(g, plan, o);
   files[o.name + ".weights"] = weights_file(store, o);
   if (!o.weights_in_file) files[o.name + "_weights.S"] = weights_s(o);
   add_custom(files, plan, o);

@@ -43,11 +43,15 @@ std::string weights_symbol(const BundleOptions&);
 
 // How the C face spells one input or output.
 struct Member {
+  size_t index;  // of Graph::inputs or outputs
   const Value* value;
   std::string model_name;  // "image:0"
   std::string name;        // the same as a member of a struct: "image_0"
   bool dynamic;            // it has a NAME_dims member
 };
 std::vector<Member> members_of(const std::vector<Value*>& values);
+// Those that the caller gives and takes: not the states.
+std::vector<Member> input_members(const Graph&, const StatePlan&);
+std::vector<Member> output_members(const Graph&, const StatePlan&);
 
 }  // namespace sinter

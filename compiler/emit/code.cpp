@@ -8,6 +8,7 @@
 
 #include "emit/calls.h"
 #include "emit/parallel_regions.h"
+#include "emit/state.h"
 #include "emit/strips.h"
 #include "ir/error.h"
 #include "ops/op.h"
@@ -117,7 +118,7 @@ class Code {
           where = fmt::format("{}..{}", e.base + it->second.offset,
                               e.base + it->second.offset + it->second.bytes);
         else
-          where = "output";
+          where = e.plan == &plan_ ? where_text(*e.plan, it->second) : "output";
       }
       std::string name = fmt::format("{}  {}", l.function, l.node->op->name);
       if (name.size() > 44) name = name.substr(0, 41) + "...";
@@ -141,6 +142,7 @@ class Code {
     p_.line("{}", interface_check(o_));
     p_.blank();
     // Standard headers before the words: those switch the instruction set on for what follows.
+    if (!plan_.states.empty()) p_.line("#include <cstring>");
     p_.line("#include <limits>");
     const bool control = std::any_of(entries_.begin(), entries_.end(),
                                      [](const Entry& e) { return !e.plan->bodies[e.index].empty(); });
@@ -212,8 +214,9 @@ class Code {
   }
 
   void run() {
-    inputs_ = members_of(g_.inputs);
-    outputs_ = members_of(g_.outputs);
+    const StatePlan& states = plan_.states;
+    inputs_ = input_members(g_, states);
+    outputs_ = output_members(g_, states);
     const std::string up = upper(o_.name);
     const bool has_weights =
         std::any_of(plan_.layers.begin(), plan_.layers.end(),
@@ -229,17 +232,21 @@ class Code {
               weights_symbol(o_), o_.name);
       p_.blank();
     }
-    p_.line("extern \"C\" int {0}_run(const {0}_inputs* in, {0}_outputs* out, void* arena{1}{2}{3}) {{",
-            o_.name, o_.weights_in_file ? ", const void* weights" : "",
+    write_reset(p_, states, o_);
+    p_.line("extern \"C\" int {0}_run(const {0}_inputs* in, {0}_outputs* out, void* arena{1}{2}{3}{4}) {{",
+            o_.name, state_parameter(states), o_.weights_in_file ? ", const void* weights" : "",
             o_.threads > 1 ? ", [[maybe_unused]] const sinter_pool* pool" : "",
             o_.trace ? fmt::format(", {}_trace trace, void* context", o_.name) : "");
     std::string null = "in == nullptr || out == nullptr";
     if (plan_.arena_bytes > 0) null += " || arena == nullptr";
+    if (!states.empty()) null += " || state == nullptr";
     if (o_.weights_in_file) null += " || weights == nullptr";
     p_.line("if ({}) return {}_E_NULL;", null, up);
     for (const Member& m : inputs_) p_.line("if (in->{} == nullptr) return {}_E_NULL;", m.name, up);
     for (const Member& m : outputs_) p_.line("if (out->{} == nullptr) return {}_E_NULL;", m.name, up);
     p_.line("if (reinterpret_cast<std::uintptr_t>(arena) % 64 != 0) return {}_E_ALIGN;", up);
+    if (!states.empty())
+      p_.line("if (reinterpret_cast<std::uintptr_t>(state) % 64 != 0) return {}_E_ALIGN;", up);
     if (has_weights) {
       if (o_.weights_in_file)
         p_.line("if (reinterpret_cast<std::uintptr_t>(weights) % 64 != 0) return {}_E_ALIGN;", up);
@@ -249,14 +256,23 @@ class Code {
               o_.weights_tag, up);
     }
     Frame frame{g_, plan_, {}, {}, true, up + "_E_"};
-    for (const Member& m : inputs_) frame.inputs.push_back("in->" + m.name);
-    for (const Member& m : outputs_) frame.outputs.push_back("out->" + m.name);
+    frame.inputs.resize(g_.inputs.size());
+    frame.outputs.resize(g_.outputs.size());
+    for (const Member& m : inputs_) frame.inputs[m.index] = "in->" + m.name;
+    for (const Member& m : outputs_) frame.outputs[m.index] = "out->" + m.name;
+    for (const State& s : states.states) {
+      frame.inputs[s.link.input] = state_pointer(g_, states, s, false);
+      frame.outputs[s.link.output] = state_pointer(g_, states, s, true);
+    }
     Calls calls(p_, frame, functions_);
+    begin_state(p_, states);
+    define_rows(p_, g_, states, inputs_, up + "_E_", [&](const Symbol& s) { calls.define(s); });
     dims(calls);
     for (const ElementCheck& c : g_.element_checks)
-      p_.line("if (in->{}[{}] != {}) return {}_E_DIM;  // an output's declared shape says so",
-              inputs_[c.input].name, c.element, c.value, up);
+      p_.line("if ({}[{}] != {}) return {}_E_DIM;  // an output's declared shape says so",
+              frame.inputs[c.input], c.element, c.value, up);
     calls.checks();
+    check_state_extents(p_, states, up + "_E_DIM");
     // An empty tensor has a place, too.
     const bool uses_arena = std::any_of(plan_.places.begin(), plan_.places.end(),
                                         [](const auto& x) { return x.second.kind == Place::Kind::kArena; }) ||
@@ -281,6 +297,7 @@ class Code {
       for (size_t d = 0; d < m.value->type.shape.size(); ++d)
         p_.line("out->{}_dims[{}] = {};", m.name, d, cpp(m.value->type.shape[d]));
     }
+    end_state(p_, states);
     p_.line("return {}_OK;", up);
     p_.line("}}");
     p_.blank();
@@ -362,7 +379,8 @@ class Code {
     p_.line("switch (code) {{");
     const char* const sentences[] = {"ok",
                                      "an argument or a tensor's pointer is null",
-                                     "the arena is not 64-byte aligned",
+                                     plan_.states.empty() ? "the arena is not 64-byte aligned"
+                                                          : "the arena or the state is not 64-byte aligned",
                                      "an extent is outside its bounds, or extents do not fit together",
                                      "a count that the data decide exceeds what was planned",
                                      "an index in the data is outside its axis",

@@ -32,8 +32,8 @@ void describe(Printer& p, const std::vector<Member>& members) {
 
 }  // namespace
 
-std::string runner_main(const Graph& g, const BundleOptions& o) {
-  const auto ins = members_of(g.inputs), outs = members_of(g.outputs);
+std::string runner_main(const Graph& g, const Plan& plan, const BundleOptions& o) {
+  const auto ins = input_members(g, plan.states), outs = output_members(g, plan.states);
   const std::string up = upper(o.name);
   Printer p;
   p.comment(
@@ -61,9 +61,9 @@ std::string runner_main(const Graph& g, const BundleOptions& o) {
   for (size_t i = 0; i < outs.size(); ++i)
     p.line("outputs.{} = reinterpret_cast<{}*>(c.outputs[{}].data.data());", outs[i].name,
            element(*outs[i].value), i);
-  p.line("const int code = {}_run(&inputs, &outputs, c.arena.data(){}{}{});", o.name,
-         o.weights_in_file ? ", c.weights.data()" : "", o.threads > 1 ? ", threads.pool()" : "",
-         o.trace ? ", sinter::runner::on_layer, &c.trace" : "");
+  p.line("const int code = {}_run(&inputs, &outputs, c.arena.data(){}{}{}{});", o.name,
+         plan.states.empty() ? "" : ", c.state.data()", o.weights_in_file ? ", c.weights.data()" : "",
+         o.threads > 1 ? ", threads.pool()" : "", o.trace ? ", sinter::runner::on_layer, &c.trace" : "");
   for (size_t i = 0; i < outs.size(); ++i)
     if (outs[i].dynamic)
       for (size_t d = 0; d < outs[i].value->type.shape.size(); ++d)
@@ -81,6 +81,7 @@ std::string runner_main(const Graph& g, const BundleOptions& o) {
   describe(p, outs);
   p.line("{0}_ARENA_BYTES, {0}_WEIGHTS_BYTES, {1}, {2}, call, {3}_error,", up, o.weights_in_file, o.trace,
          o.name);
+  if (!plan.states.empty()) p.line("{}_STATE_BYTES, {}_reset,", up, o.name);
   p.line("}};");
   p.line("return sinter::runner_main(net, argc, argv);");
   p.line("}}");

@@ -373,7 +373,9 @@ void check_counts(const Graph& g, const Plan& plan, std::vector<std::string>& pr
           fmt::format("{}: the extent {} ({}) is only known at run time, which is not supported here", who,
                       sinter::quoted(s->name), s->origin));
   };
-  for (const Value* v : g.inputs) visit(v->type.shape, [&](const SymbolPtr& s) { known.insert(s.get()); });
+  for (const Value* v : g.inputs)
+    for (const Shape* told : {&v->type.shape, &v->elements})  // by elements: counts of rows (plan/growth.h)
+      visit(*told, [&](const SymbolPtr& s) { known.insert(s.get()); });
   for (const Layer& l : plan.layers) {
     for (const Parameter& p : l.parameters)
       if (p.kind == Parameter::Kind::kSymbol) need(p.symbol, label(*l.node));
@@ -396,7 +398,7 @@ bool is_named_elsewhere(const Graph& g, const Value* v) {
                      [&](const Value* o) { return o != v && outside_name(*o) == v->name; });
 }
 
-void separate_outputs(Graph& g, const Decisions& decisions, size_t first) {
+void separate_outputs(Graph& g, const Decisions& decisions, const StateLinks& states, size_t first) {
   const Op* copy = find_op("sinter", "copy");
   SINTER_CHECK(copy);
   std::vector<const Value*> taken;
@@ -405,9 +407,14 @@ void separate_outputs(Graph& g, const Decisions& decisions, size_t first) {
       // A Loop's condition that is always true needs no layer.
       const bool always =
           n->op->name == std::string_view("Loop") && !b->outputs.empty() && is_true(*b->outputs[0]);
-      separate_outputs(*b, decisions, always ? 1 : 0);
+      separate_outputs(*b, decisions, {}, always ? 1 : 0);
     }
+  std::set<size_t> passed;  // outputs that stay where an input is
+  const auto shows = passed_on(g, states);
+  for (size_t k = 0; k < states.size(); ++k)
+    if (shows[k]) passed.insert(states[k].output);
   for (size_t i = first; i < g.outputs.size(); ++i) {
+    if (passed.count(i)) continue;
     Value*& out = g.outputs[i];
     const Value* root = root_of(out);
     const bool shared = std::find(taken.begin(), taken.end(), root) != taken.end();
@@ -431,7 +438,9 @@ void separate_outputs(Graph& g, const Decisions& decisions, size_t first) {
 
 }  // namespace
 
-void separate_outputs(Graph& g, const Decisions& decisions) { separate_outputs(g, decisions, 0); }
+void separate_outputs(Graph& g, const Decisions& decisions, const StateLinks& states) {
+  separate_outputs(g, decisions, states, 0);
+}
 
 std::string outside_name(const Value& output) {
   // Copies that have not taken over a name are called as their Values, and stand for no node of the model.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emit/layer.h"
+#include "plan/state.h"
 
 namespace sinter {
 
@@ -43,6 +44,7 @@ struct Plan {
   // The greatest sum of dense bytes of arena Values alive at once, at the bounds: no alignment, no scratch.
   int64_t live_bytes = 0;
   std::vector<int64_t> live_at;  // that sum while each layer runs
+  StatePlan states;              // of the graph itself (plan_states)
 };
 
 // What an arena may take: 15 % more than the live bytes, 64 KiB, and the scratch of threads beyond the first.
@@ -93,8 +95,9 @@ bool is_view(const Node&);
 // The Value whose bytes a chain of views shows.
 const Value* root_of(const Value*);
 // Makes sure that every graph output is written by a layer of its own: inserts copies where an output is a
-// graph input, a constant, another output, or a view of one of those. Of bodies too.
-void separate_outputs(Graph&, const Decisions&);
+// graph input, a constant, another output, or a view of one of those. Of bodies too. Not where an output of
+// `states` is the input of one.
+void separate_outputs(Graph&, const Decisions&, const StateLinks& states = {});
 // What the model calls an output: its Value's name, but where the model has given that to an input or to
 // another output as well, and the copies that separate_outputs makes are Values of other names.
 std::string outside_name(const Value& output);

@@ -18,7 +18,7 @@ const std::vector<Step>& all_steps() {
        [](Graph& g, const StepOptions& o, Decisions& d) { apply_tuning(g, o.tuning, d); }},
       {"separate_outputs", "Copies outputs that are inputs, constants, views or other outputs.",
        "before the order is chosen: copies are layers", false,
-       [](Graph& g, const StepOptions&, Decisions& d) { separate_outputs(g, d); }},
+       [](Graph& g, const StepOptions& o, Decisions& d) { separate_outputs(g, d, o.states); }},
       {"schedule", "Orders the nodes so that few bytes are alive at once.",
        "before memory is shared, which depends on the order", true,
        [](Graph& g, const StepOptions&, Decisions&) { schedule(g); }},

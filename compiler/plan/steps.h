@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "passes/pass.h"
+#include "plan/state.h"
 #include "plan/tuning.h"
 
 namespace sinter {
@@ -18,6 +19,7 @@ struct StepOptions {
   bool small_weights = false;
   bool half_weights = false;         // 16-bit floats stay so
   int64_t most_weights = INT64_MAX;  // bytes: their budget
+  StateLinks states{};
 };
 
 struct Step {

@@ -1,12 +1,16 @@
 // The program around a compiled net: reads its inputs from files, runs it, writes its outputs.
 //
-//     net --in [NAME=]FILE... [--out [NAME=]FILE...] [--weights FILE] [--repeat N] [--json FILE] [--trace
-//     FILE]
+//     net --in [NAME=]FILE... [--out [NAME=]FILE...] [--weights FILE] [--steps N] [--repeat N] [--json FILE]
+//         [--trace FILE]
 //
 // Files are .npy or .pb (ONNX TensorProto). A NAME= in front picks the tensor; a file without one belongs to
 // the first tensor that has none yet. Outputs without a file are printed. --repeat runs N times more, after
 // one that warms up, and --json writes what they took. --trace, in a net compiled with it, writes every
 // layer's result (format: TraceFile below).
+//
+// --steps runs N times, each step with what the one before left in the states. In a file's name, % stands for
+// the number of the step, from 0. An input's file without it holds the tensor of all steps or, with one more
+// axis in front, a row for each; an output's takes a row of each step.
 //
 // Nothing from a file reaches the net unchecked: element type, rank and every extent's bounds are compared
 // first. Exit code: 0, 2 for wrong arguments or files, 6 if the net returned an error or memory is short.
@@ -53,6 +57,8 @@ struct RunnerNet {
   bool weights_in_file, traced;
   int (*run)(RunnerCall&);
   const char* (*error)(int);
+  std::int64_t state_bytes = 0;  // with states: they begin when the program does
+  void (*reset)(void*) = nullptr;
 };
 
 // What is written with --trace, or the time of each layer. The file: "SNTRACE1", then for each tensor the
@@ -66,7 +72,7 @@ struct RunnerTrace {
 
 struct RunnerCall {
   std::vector<TensorFile> inputs, outputs;
-  Buffer arena, weights;
+  Buffer arena, weights, state, before;  // before: the state in front of the last step, to repeat it
   RunnerTrace trace;
 };
 
@@ -116,7 +122,7 @@ inline void on_layer(void* context, int layer, const char* value, const void* da
 struct Arguments {
   std::vector<std::string> in, out;  // one per tensor; empty: none
   std::string weights, json, trace;
-  int repeat = 0;
+  int repeat = 0, steps = 1;
 };
 
 // Gives `text`, NAME=FILE or FILE, to its tensor. NAME is a member of the struct or a name of the model.
@@ -139,7 +145,7 @@ inline bool assign(const std::vector<RunnerTensor>& tensors, std::vector<std::st
 
 inline std::string usage(const RunnerNet& net) {
   std::string s = std::string("usage: ") + net.name + " --in [NAME=]FILE... [--out [NAME=]FILE...]" +
-                  (net.weights_in_file ? " --weights FILE" : "") + " [--repeat N] [--json FILE]" +
+                  (net.weights_in_file ? " --weights FILE" : "") + " [--steps N] [--repeat N] [--json FILE]" +
                   (net.traced ? " [--trace FILE]" : "") + "\n";
   for (const auto* list : {&net.inputs, &net.outputs})
     for (const RunnerTensor& t : *list) {
@@ -184,6 +190,8 @@ inline bool parse(const RunnerNet& net, int argc, char** argv, Arguments& a) {
       a.trace = argv[i + 1];
     else if (option == "--repeat")
       a.repeat = std::atoi(argv[i + 1]);
+    else if (option == "--steps")
+      a.steps = std::atoi(argv[i + 1]);
     else
       return false;
   }
@@ -192,14 +200,11 @@ inline bool parse(const RunnerNet& net, int argc, char** argv, Arguments& a) {
       std::fprintf(stderr, "%s: no file for the input %s\n", net.name, net.inputs[i].name);
       return false;
     }
-  return a.weights.empty() != net.weights_in_file && a.repeat >= 0;
+  return a.weights.empty() != net.weights_in_file && a.repeat >= 0 && a.steps > 0;
 }
 
-// Reads one input and compares it with what the net takes.
-inline std::string load(const RunnerTensor& t, const std::string& path, TensorFile& out) {
-  // Twelve bytes an element are the most that a typed field of a .pb takes, with its key.
-  std::string problem = read_tensor(path, t.max_bytes * 12 + (std::int64_t{1} << 20), out);
-  if (!problem.empty()) return problem;
+// Compares what was read for an input with what the net takes.
+inline std::string misfit(const RunnerTensor& t, const std::string& path, const TensorFile& out) {
   std::string want = std::string(element_type(t.type)->name) + "[";
   bool fits = out.type->onnx == t.type && out.dims.size() == t.extents.size();
   for (std::size_t i = 0; i < t.extents.size(); ++i) {
@@ -210,6 +215,43 @@ inline std::string load(const RunnerTensor& t, const std::string& path, TensorFi
   if (fits) return "";
   return path + " is " + out.type->name + tensor_file::shape_text(out.dims) + ", but the input " + t.name +
          " is " + want + "]";
+}
+
+// Where the name of a file has the number of the step; npos where it has none.
+inline std::size_t number_in(const std::string& path) {
+  const std::size_t at = path.rfind('%'), folder = path.rfind('/');
+  return at == std::string::npos || (folder != std::string::npos && at < folder) ? std::string::npos : at;
+}
+inline std::string file_of_step(std::string path, int step, int steps) {
+  if (const std::size_t at = number_in(path); steps > 1 && at != std::string::npos)
+    path.replace(at, 1, std::to_string(step));
+  return path;
+}
+
+// Reads what an input is given in a step. `rows` has what one file holds for all of them.
+inline std::string load(const RunnerTensor& t, const std::string& path, int step, int steps, TensorFile& rows,
+                        TensorFile& out) {
+  const bool each = steps == 1 || number_in(path) != std::string::npos;
+  const std::string file = file_of_step(path, step, steps);
+  if (each || step == 0) {
+    // Twelve bytes an element are the most that a typed field of a .pb takes, with its key.
+    const std::int64_t limit = (each ? 1 : steps) * (t.max_bytes * 12 + (std::int64_t{1} << 20));
+    TensorFile& to = each ? out : rows;
+    to = TensorFile();
+    const std::string problem = read_tensor(file, limit, to);
+    if (!problem.empty()) return problem;
+  }
+  if (!each) {
+    const bool row = rows.dims.size() == t.extents.size() + 1 && rows.dims[0] == steps;
+    out.type = rows.type;
+    out.dims.assign(rows.dims.begin() + (row ? 1 : 0), rows.dims.end());
+    const std::int64_t bytes = tensor_file::count(out.dims) * rows.type->bytes;
+    if (!out.data.allocate(bytes)) return "not enough memory";
+    if (bytes > 0)
+      std::memcpy(out.data.data(), rows.data.data() + (row ? step * bytes : 0),
+                  static_cast<std::size_t>(bytes));
+  }
+  return misfit(t, file, out);
 }
 
 inline double value_of(const TensorFile& t, std::int64_t i) {
@@ -295,9 +337,12 @@ inline long core_khz(const char* what) {
   return khz;
 }
 
+// With states, each repetition is the last step again: it finds what was there before that.
 inline bool repeat(const RunnerNet& net, RunnerCall& call, const Arguments& a) {
   std::vector<double> times;
   for (int i = 0; i < a.repeat; ++i) {
+    if (net.reset)
+      std::memcpy(call.state.data(), call.before.data(), static_cast<std::size_t>(net.state_bytes));
     const Clock::time_point start = Clock::now();
     begin_region(i + 1 == a.repeat);
     if (run_once(net, call) != 0) return false;
@@ -324,15 +369,21 @@ inline bool repeat(const RunnerNet& net, RunnerCall& call, const Arguments& a) {
   return std::fclose(f) == 0;
 }
 
+// Says what is wrong with a file, if anything is.
+inline bool complain(const RunnerNet& net, const std::string& problem) {
+  if (!problem.empty()) std::fprintf(stderr, "%s: %s\n", net.name, problem.c_str());
+  return !problem.empty();
+}
+
+inline bool load_inputs(const RunnerNet& net, const Arguments& a, int step, std::vector<TensorFile>& rows,
+                        RunnerCall& call) {
+  for (std::size_t i = 0; i < net.inputs.size(); ++i)
+    if (complain(net, load(net.inputs[i], a.in[i], step, a.steps, rows[i], call.inputs[i]))) return false;
+  return true;
+}
+
 inline bool prepare(const RunnerNet& net, const Arguments& a, RunnerCall& call, int& code) {
   code = 2;
-  for (std::size_t i = 0; i < net.inputs.size(); ++i) {
-    call.inputs.emplace_back();
-    const std::string problem = load(net.inputs[i], a.in[i], call.inputs.back());
-    if (problem.empty()) continue;
-    std::fprintf(stderr, "%s: %s\n", net.name, problem.c_str());
-    return false;
-  }
   if (net.weights_in_file) {
     std::string bytes;
     const std::string problem = tensor_file::slurp(a.weights, net.weights_bytes, bytes);
@@ -348,6 +399,11 @@ inline bool prepare(const RunnerNet& net, const Arguments& a, RunnerCall& call, 
   bool ok = call.arena.allocate(net.arena_bytes) && (!net.weights_in_file || call.weights.data());
   // What is read before it was written shows: NaN as a float, -1 as an integer.
   if (ok) std::memset(call.arena.data(), 0xff, static_cast<std::size_t>(net.arena_bytes));
+  if (ok && net.reset) {
+    ok = call.state.allocate(net.state_bytes) && call.before.allocate(net.state_bytes);
+    if (ok) std::memset(call.state.data(), 0xff, static_cast<std::size_t>(net.state_bytes));
+    if (ok) net.reset(call.state.data());
+  }
   for (const RunnerTensor& t : net.outputs) {
     call.outputs.emplace_back();
     TensorFile& out = call.outputs.back();
@@ -359,6 +415,59 @@ inline bool prepare(const RunnerNet& net, const Arguments& a, RunnerCall& call, 
   return ok;
 }
 
+// One run, with its trace where one is wanted; the exit code.
+inline int run_traced(const RunnerNet& net, RunnerCall& call, const std::string& trace) {
+  std::FILE*& file = call.trace.file;
+  if (!trace.empty()) {
+    file = std::fopen(trace.c_str(), "wb");
+    if (!file || std::fwrite("SNTRACE1", 1, 8, file) != 8)
+      return complain(net, trace + " can't be written") ? 2 : 0;
+  }
+  const int code = run_once(net, call);
+  if (file) {
+    const bool failed = std::fclose(file) != 0 || call.trace.failed;
+    file = nullptr;
+    if (failed) return complain(net, trace + " can't be written") ? 2 : 0;
+  }
+  return code == 0 ? 0 : 6;
+}
+
+// Puts a step's result behind those of the steps before it.
+inline std::string append(const RunnerTensor& t, const TensorFile& out, int step, int steps,
+                          TensorFile& rows) {
+  const std::int64_t bytes = tensor_file::count(out.dims) * out.type->bytes;
+  if (step == 0) {
+    rows.type = out.type;
+    rows.dims = out.dims;
+    rows.dims.insert(rows.dims.begin(), steps);
+    if (!rows.data.allocate(bytes * steps)) return "not enough memory";
+  }
+  if (!std::equal(out.dims.begin(), out.dims.end(), rows.dims.begin() + 1, rows.dims.end()))
+    return std::string("the output ") + t.name + " has other extents in step " + std::to_string(step) +
+           ": give a file for each step, with % for its number";
+  if (bytes > 0)
+    std::memcpy(rows.data.data() + step * bytes, out.data.data(), static_cast<std::size_t>(bytes));
+  return "";
+}
+
+// Writes or prints what a step has made; outputs of one file for all steps with the last one.
+inline bool store(const RunnerNet& net, const Arguments& a, int step, std::vector<TensorFile>& rows,
+                  const RunnerCall& call) {
+  for (std::size_t i = 0; i < net.outputs.size(); ++i) {
+    const RunnerTensor& t = net.outputs[i];
+    const bool each = a.steps == 1 || a.out[i].empty() || number_in(a.out[i]) != std::string::npos;
+    if (!each && complain(net, append(t, call.outputs[i], step, a.steps, rows[i]))) return false;
+    if (!each && step + 1 < a.steps) continue;
+    const TensorFile& out = each ? call.outputs[i] : rows[i];
+    const std::string path = file_of_step(a.out[i], step, a.steps);
+    if (!path.empty() && complain(net, write_tensor(path, t.name, *out.type, out.dims, out.data.data())))
+      return false;
+    if (a.steps > 1 && each) std::printf("%d: ", step);
+    print(t, out, path);
+  }
+  return true;
+}
+
 inline int run_program(const RunnerNet& net, int argc, char** argv) {
   Arguments a;
   if (!parse(net, argc, argv, a)) {
@@ -366,35 +475,18 @@ inline int run_program(const RunnerNet& net, int argc, char** argv) {
     return 2;
   }
   RunnerCall call;
+  std::vector<TensorFile> in_rows(net.inputs.size()), out_rows(net.outputs.size());
+  call.inputs.resize(net.inputs.size());
+  if (!load_inputs(net, a, 0, in_rows, call)) return 2;
   int code = 0;
   if (!prepare(net, a, call, code)) return code;
-  if (!a.trace.empty()) {
-    call.trace.file = std::fopen(a.trace.c_str(), "wb");
-    if (!call.trace.file || std::fwrite("SNTRACE1", 1, 8, call.trace.file) != 8) {
-      std::fprintf(stderr, "%s: %s can't be written\n", net.name, a.trace.c_str());
-      return 2;
-    }
-  }
-  code = run_once(net, call);
-  if (call.trace.file) {
-    if (std::fclose(call.trace.file) != 0 || call.trace.failed) {
-      std::fprintf(stderr, "%s: %s can't be written\n", net.name, a.trace.c_str());
-      return 2;
-    }
-    call.trace.file = nullptr;
-  }
-  if (code != 0) return 6;
-  for (std::size_t i = 0; i < net.outputs.size(); ++i) {
-    const TensorFile& out = call.outputs[i];
-    if (!a.out[i].empty()) {
-      const std::string problem =
-          write_tensor(a.out[i], net.outputs[i].name, *out.type, out.dims, out.data.data());
-      if (!problem.empty()) {
-        std::fprintf(stderr, "%s: %s\n", net.name, problem.c_str());
-        return 2;
-      }
-    }
-    print(net.outputs[i], out, a.out[i]);
+  for (int step = 0; step < a.steps; ++step) {
+    if (step > 0 && !load_inputs(net, a, step, in_rows, call)) return 2;
+    if (net.reset && step + 1 == a.steps)
+      std::memcpy(call.before.data(), call.state.data(), static_cast<std::size_t>(net.state_bytes));
+    const std::string trace = a.trace.empty() ? "" : file_of_step(a.trace, step, a.steps);
+    if (const int failed = run_traced(net, call, trace); failed != 0) return failed;
+    if (!store(net, a, step, out_rows, call)) return 2;
   }
   if (a.repeat > 0 && !repeat(net, call, a)) return 6;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return 0;

@@ -30,8 +30,9 @@ std::string room_of(const std::string& path) {
   if (folder == "sinter") return "runtime";
   if (folder == "plan" && stem(path) == "decision") return "decisions";
   if (folder != "emit") return folder;
-  static const std::set<std::string> bundle = {"bundle",  "bundle_folder",    "calls",  "class_names", "code",
-                                               "control", "parallel_regions", "runner", "strips"};
+  static const std::set<std::string> bundle = {
+      "bundle",  "bundle_folder",    "calls",  "class_names", "code",
+      "control", "parallel_regions", "runner", "state",       "strips"};
   return bundle.count(stem(path)) ? "bundle" : "layers";
 }
 

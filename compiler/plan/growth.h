@@ -1,0 +1,43 @@
+// Growth: states that get longer with each run, as the cache of a decoder does: `past` has P rows, `present`
+// P and S, of which S are new.
+//
+// P is then told by no input of the caller's. It is a state itself: an integer that begins with 0 and to
+// which each run adds S. count_rows() puts it into the graph as an input and an output of its own, linked
+// like any other state; NAME_run reads the extent P from it, and returns NAME_E_CAPACITY before anything is
+// written where P and S are more than the bound of P (--dim "P=0..MAX"), the rows that the buffer has room
+// for.
+//
+// All else works as for other states: the model joins old and new rows in the other slot.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/state.h"
+
+namespace sinter {
+
+struct Growth {
+  size_t axis;
+  SymbolPtr rows;  // before the run
+  Dim next;        // after it
+  // next - rows: a number, or the extent of an input. Where the model writes fewer rows in some runs (those
+  // that a length of the sequence doesn't reach), such runs are errors.
+  Dim step;
+  const Value* told = nullptr;  // the input that tells it, where it is none
+  size_t told_axis = 0;
+};
+
+// How a link grows; empty: it does not, or not in that way.
+std::optional<Growth> growth_of(const Graph&, const StateLinks&, const StateLink&);
+// Adds the counts of rows of all that grows to the graph and to its links.
+void count_rows(Graph&, StateLinks&);
+
+// A state that counts rows: the extent that it tells and what it is after the run.
+struct RowCount {
+  SymbolPtr rows;
+  Dim next;
+};
+std::optional<RowCount> row_count(const Graph&, const StateLink&);
+
+}  // namespace sinter
