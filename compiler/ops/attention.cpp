@@ -367,6 +367,12 @@ AttentionForm attention_form(const Node& n) {
                         [](const std::string& why) { bug(__FILE__, __LINE__, why); });
 }
 
+void set_layouts(Node& n, HeadLayout q, HeadLayout k, HeadLayout v, HeadLayout y) {
+  std::vector<int64_t> flags;
+  for (const HeadLayout l : {q, k, v, y}) flags.push_back(l == HeadLayout::kPositionsFirst ? 1 : 0);
+  n.attributes.set("positions_first", flags);
+}
+
 bool may_attend_in_halves(const Node& n) {
   constexpr int64_t kMostKeys = 1024;  // of one block (kernels/attention.cpp)
   for (size_t i = kY + 1; i < n.outputs.size(); ++i)

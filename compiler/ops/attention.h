@@ -34,6 +34,8 @@ enum AttentionOutput : size_t { kY, kPresentKey, kPresentValue, kScores };
 AttentionForm attention_form(const Node& node, const Shape& q, const Shape& k, const Shape& v,
                              const Shape* past, const std::function<void(const std::string&)>& fail);
 AttentionForm attention_form(const Node& inferred);
+// Says how the tensors of four axes of the node lie from now on.
+void set_layouts(Node& node, HeadLayout q, HeadLayout k, HeadLayout v, HeadLayout y);
 // Whether products of halves may compute the node: all keys at once, several queries, no cache and no other
 // output, so that shares of one are multiplied and scores stay floats (runtime/sinter/attention_half.h).
 bool may_attend_in_halves(const Node& inferred);

@@ -7,7 +7,9 @@
 // written where P and S are more than the bound of P (--dim "P=0..MAX"), the rows that the buffer has room
 // for.
 //
-// All else works as for other states: the model joins old and new rows in the other slot.
+// Where the layers can use a cache that has all its rows from the beginning, store_rows() makes it one: new
+// rows are written at their place (TensorScatter), and attention reads as many rows as are valid. All else
+// works as for other states: the model joins old and new rows in the other slot.
 #pragma once
 #include <optional>
 #include <string>
@@ -39,5 +41,9 @@ struct RowCount {
   Dim next;
 };
 std::optional<RowCount> row_count(const Graph&, const StateLink&);
+
+// Caches that attention reads, by Attention's own past or joined by Concat, get all their rows, and new ones
+// are written at their place.
+void store_rows(Graph&, const StateLinks&);
 
 }  // namespace sinter

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "ir/error.h"
+#include "plan/growth.h"
 #include "plan/strips.h"
 
 namespace sinter {
@@ -16,6 +17,10 @@ const std::vector<Step>& all_steps() {
       {"tune", "Takes the algorithms that --tuning has measured for these layers.",
        "before every step that asks which kernel runs a layer", true,
        [](Graph& g, const StepOptions& o, Decisions& d) { apply_tuning(g, o.tuning, d); }},
+      {"store_rows",
+       "Gives caches that attention reads all their rows, so that new ones are written in place.",
+       "before separate_outputs: a state's output is another Value then", true,
+       [](Graph& g, const StepOptions& o, Decisions&) { store_rows(g, o.states); }},
       {"separate_outputs", "Copies outputs that are inputs, constants, views or other outputs.",
        "before the order is chosen: copies are layers", false,
        [](Graph& g, const StepOptions& o, Decisions& d) { separate_outputs(g, d, o.states); }},

@@ -363,5 +363,183 @@ TEST_F(StateTest, StepsOfOtherExtents) {
   expect(line, 2, "x_2.npy");
 }
 
+// Caches that grow: joined by the model in the other slot, or written in place where attention reads them.
+struct Cache {
+  const char* name;
+  const char* text;
+  std::vector<int64_t> row;  // extents of x in a step, with 0 for the number of rows
+  const char *form, *kernel;
+};
+
+const Cache kCaches[] = {
+    {"joined and summed up",
+     "<ir_version: 8, opset_import: [\"\" : 17]> g (float[S,2] x, float[P,2] past) => (float[1,2] y, "
+     "float[R,2] present)\n"
+     "{ present = Concat<axis=0>(past, x)  axis = Constant<value = int64[1] {0}>()  y = ReduceSum(present, "
+     "axis) }",
+     {0, 2},
+     "float32[P,2] <- \"present\"",
+     "copy"},
+    {"attention with a past",
+     "<ir_version: 10, opset_import: [\"\" : 23]> g (float[1,2,S,4] x, float[1,2,P,4] past_k, float[1,2,P,4] "
+     "past_v)\n"
+     "=> (float[1,2,S,4] y, float[1,2,R,4] present_k, float[1,2,R,4] present_v)\n"
+     "{ k = Sin(x)  v = Cos(x)  y, present_k, present_v = Attention<is_causal=1>(x, k, v, , past_k, past_v) "
+     "}",
+     {1, 2, 0, 4},
+     "\"present_k\", updated in place",
+     "tensor_scatter"},
+    {"attention with a past and heads behind the positions",
+     "<ir_version: 10, opset_import: [\"\" : 23]> g (float[2,S,8] x, float[2,2,P,4] past_k, float[2,2,P,4] "
+     "past_v)\n"
+     "=> (float[2,S,8] y, float[2,2,R,4] present_k, float[2,2,R,4] present_v)\n"
+     "{ k = Sin(x)  v = Cos(x)  z, present_k, present_v = Attention<is_causal=1, q_num_heads=2, "
+     "kv_num_heads=2>(x, k, "
+     "v, , past_k, past_v)  y = Neg(z) }",
+     {2, 0, 8},
+     "\"present_v\", updated in place",
+     "tensor_scatter"},
+    {"old and new keys joined",
+     "<ir_version: 10, opset_import: [\"\" : 23]> g (float[1,2,S,4] x, float[1,2,P,4] past_k, float[1,2,P,4] "
+     "past_v)\n"
+     "=> (float[1,2,S,4] y, float[1,2,R,4] present_k, float[1,2,R,4] present_v)\n"
+     "{ k = Sin(x)  v = Cos(x)  present_k = Concat<axis=2>(past_k, k)  present_v = Concat<axis=-2>(past_v, "
+     "v)\n"
+     "  y = Attention(x, present_k, present_v) }",
+     {1, 2, 0, 4},
+     "\"present_v\", updated in place",
+     "tensor_scatter"},
+    {"keys that something else reads",
+     "<ir_version: 10, opset_import: [\"\" : 23]> g (float[1,2,S,4] x, float[1,2,P,4] past_k, float[1,2,P,4] "
+     "past_v)\n"
+     "=> (float[1,2,S,4] y, float[1,2,R,4] present_k, float[1,2,R,4] present_v)\n"
+     "{ k = Sin(x)  v = Cos(x)  present_k = Concat<axis=2>(past_k, k)  present_v = Concat<axis=2>(past_v, "
+     "v)\n"
+     "  z = Attention(x, present_k, present_v)  m = ReduceMax(present_k)  y = Add(z, m) }",
+     {1, 2, 0, 4},
+     "slot 0 of 2 in turn",
+     "copy"},
+};
+
+TEST_F(StateTest, CachesThatGrow) {
+  const std::vector<int64_t> steps = {3, 1, 1, 2, 1};  // 8 rows
+  for (const Cache& c : kCaches) {
+    SCOPED_TRACE(c.name);
+    save(parse_text(c.text), path("m.onnx"));
+    ImportOptions import;
+    import.dims = {parse_dim("P=0..8"), parse_dim("S<=3")};
+    const Model model = import_model(path("m.onnx"), import);
+    const Graph& g = *model.graph;
+    const std::vector<std::string> outputs = declared_outputs(path("m.onnx"));
+    std::map<std::string, Tensor> values;
+    for (const Value* v : g.inputs) {
+      std::vector<int64_t> shape;
+      for (const Dim& d : v->type.shape) shape.push_back(d.is_static() ? d.value() : 0);
+      values[v->name] = Tensor(v->type.dtype, shape);
+    }
+    std::vector<Tensor> want;
+    for (size_t k = 0; k < steps.size(); ++k) {
+      std::vector<int64_t> shape = c.row;
+      for (int64_t& d : shape)
+        if (d == 0) d = steps[k];
+      values["x"] = random_tensor(DType::kF32, shape, random_);
+      write(fmt::format("x_{}.npy", k), values["x"]);
+      std::vector<Tensor> inputs;
+      for (const Value* v : g.inputs) inputs.push_back(values.at(v->name));
+      const std::vector<Tensor> made = evaluate(g, inputs);
+      for (size_t i = 0; i < outputs.size(); ++i)
+        if (outputs[i] == "y")
+          want.push_back(made[i]);
+        else
+          values["past" + outputs[i].substr(7)] = made[i];
+    }
+    for (const std::string bound : {"8", "7"}) {
+      const std::vector<std::string> options = {
+          path("m.onnx"), "--state", "present*=past*", "--dim", "P=0.." + bound, "--dim", "S<=3"};
+      std::vector<std::string> run = {"run"}, inspect = {"inspect"};
+      run.insert(run.end(), options.begin(), options.end());
+      inspect.insert(inspect.end(), options.begin(), options.end());
+      run.insert(run.end(), {"--steps", "5", "--in", path("x_%.npy"), "--out", path("y_%.npy")});
+      expect(inspect, 0, c.form);
+      expect(inspect, 0, c.kernel);
+      if (bound == "8")
+        expect(run, 0, "4: y");
+      else
+        expect(run, 6, "error 4");  // the last row has no room
+    }
+    for (size_t k = 0; k < want.size(); ++k) {
+      const Tensor got = read_tensor_file(path(fmt::format("y_{}.npy", k)));
+      ASSERT_EQ(got.shape(), want[k].shape());
+      for (int64_t i = 0; i < got.size(); ++i)
+        ASSERT_NEAR(got.real(i), want[k].real(i), 1e-5) << k << ", " << i;
+    }
+  }
+  expect({"compile", path("m.onnx"), "-o", path("net"), "--state", "present*=past*", "--dim", "P=1..8",
+          "--dim", "S=1"},
+         3, "begins with no rows: give --dim \"P=0..MAX\"");
+}
+
+// Where the next row has no room, the run says so and leaves the state as it was.
+TEST_F(StateTest, FullCachesStayAsTheyAre) {
+  for (const size_t i : {0, 1}) {
+    SCOPED_TRACE(kCaches[i].name);
+    save(parse_text(kCaches[i].text), path("m.onnx"));
+    expect({"compile", path("m.onnx"), "-o", path("net"), "--state", "present*=past*", "--dim", "P=0..4",
+            "--dim", "S<=3", "--target", "scalar"},
+           0, "m: ");
+    put(path("main.cpp"), fmt::format(R"(
+#include <cstdlib>
+#include <cstring>
+#include "m.h"
+int main() {{
+  // Buffers of just the bytes, so that the sanitizer sees what goes beyond.
+  auto* const arena = static_cast<unsigned char*>(std::aligned_alloc(64, M_ARENA_BYTES + 64));
+  auto* const state = static_cast<unsigned char*>(std::aligned_alloc(64, M_STATE_BYTES));
+  static unsigned char kept[M_STATE_BYTES];
+  static float x[M_X_MAX_BYTES / 4], y[M_Y_MAX_BYTES / 4], once[M_Y_MAX_BYTES / 4];
+  for (float& v : x) v = 0.5f;
+  m_inputs in = {{x, {{{0}}}}};
+  m_outputs out = {{}};
+  out.y = y;
+  m_reset(state);
+  int64_t& rows = in.x_dims[{1}];
+  rows = 3;
+  if (m_run(&in, &out, arena, state) != M_OK) return 1;
+  std::memcpy(kept, state, M_STATE_BYTES);
+  rows = 2;
+  if (m_run(&in, &out, arena, state) != M_E_CAPACITY) return 2;
+  if (std::memcmp(kept, state, M_STATE_BYTES) != 0) return 3;
+  rows = 4;
+  if (m_run(&in, &out, arena, state) != M_E_DIM) return 4;
+  rows = INT64_MAX;
+  if (m_run(&in, &out, arena, state) != M_E_DIM) return 5;
+  rows = 1;
+  if (m_run(&in, &out, arena, state) != M_OK) return 6;
+  std::memcpy(once, y, sizeof y);
+  if (m_run(&in, &out, arena, state) != M_E_CAPACITY) return 7;
+  std::memcpy(state, kept, M_STATE_BYTES);  // a copy goes on where it was taken
+  if (m_run(&in, &out, arena, state) != M_OK || std::memcmp(once, y, sizeof y) != 0) return 8;
+  std::free(arena), std::free(state);
+  return 0;
+}}
+)",
+                                      i == 0 ? "0, 2" : "1, 2, 0, 4", i == 0 ? 0 : 2));
+    std::vector<std::string> build = {"c++",
+                                      "-std=c++17",
+                                      "-O1",
+                                      "-fsanitize=address,undefined",
+                                      "-I" + path("net"),
+                                      path("main.cpp"),
+                                      path("net/m.cpp"),
+                                      "-o",
+                                      path("program")};
+    if (std::filesystem::file_size(path("net/m.weights")) > 0) build.push_back(path("net/m_weights.S"));
+    const Finished built = run_process(build, true);
+    ASSERT_EQ(built.code, 0) << built.output;
+    const Finished ran = run_process({path("program")}, true);
+    EXPECT_EQ(ran.code, 0) << ran.output;
+  }
+}
+
 }  // namespace
 }  // namespace sinter
