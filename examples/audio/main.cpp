@@ -1,5 +1,5 @@
-// Takes the noise out of a recording, 10 ms at a time, as it would out of a microphone's stream: the net's
-// memory is a state that goes out with one frame and in with the next.
+// Takes the noise out of a recording, 10 ms at a time, as it would out of a microphone's stream: what the net
+// remembers is its state, which each frame finds as the frame before has left it.
 //
 //     audio_demo fan_noisy.wav fan_cleaned.wav [fan_clean.wav fan_onnxruntime.wav]
 //
@@ -16,7 +16,6 @@
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "denoise.h"
@@ -88,12 +87,9 @@ class Suppressor {
   int next(const float* heard, float* cleaned) {
     std::copy(frame_ + kHop, frame_ + kFrame, frame_);
     std::copy(heard, heard + kHop, frame_ + kHop);
-    const denoise_inputs inputs = {frame_, state_};
-    denoise_outputs outputs = {};
-    outputs.cleaned = cleaned_;
-    outputs.next_state = nextState_;
-    const int code = denoise_run(&inputs, &outputs, arena_);
-    std::swap(state_, nextState_);
+    const denoise_inputs inputs = {frame_};
+    denoise_outputs outputs = {cleaned_};
+    const int code = denoise_run(&inputs, &outputs, arena_, state_);
     for (std::size_t k = 0; k < kHop; ++k) cleaned[k] = overlap_[k] + cleaned_[k];
     std::copy(cleaned_ + kHop, cleaned_ + kFrame, overlap_);
     return code;
@@ -101,8 +97,7 @@ class Suppressor {
 
  private:
   alignas(64) unsigned char arena_[DENOISE_ARENA_BYTES];
-  float states_[2][DENOISE_STATE_MAX_BYTES / sizeof(float)] = {};  // inputs and outputs must not overlap
-  float *state_ = states_[0], *nextState_ = states_[1];
+  alignas(64) unsigned char state_[DENOISE_STATE_BYTES] = {};  // of zeros: a stream begins
   float frame_[kFrame] = {}, cleaned_[kFrame] = {}, overlap_[kHop] = {};
 };
 
