@@ -21,7 +21,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sinter.pc DESTINATION share/pkgconfig)
 # The man page and completions are the help, as the program that was built tells it.
 set(manual ${CMAKE_CURRENT_BINARY_DIR}/manual)
 set(tellers $<TARGET_FILE:sinter>)
-if(TARGET sinter_portable)
+if(BLIS)
   list(APPEND tellers $<TARGET_FILE:sinter_portable>)
 endif()
 install(CODE "foreach(sinter ${tellers})
@@ -40,7 +40,7 @@ install(FILES ${manual}/fish DESTINATION share/fish/vendor_completions.d RENAME 
 
 install(FILES LICENSE CHANGELOG.md DESTINATION share/doc/sinter)
 
-if(TARGET sinter_portable)
+if(BLIS)
   install(TARGETS sinter_portable RUNTIME DESTINATION bin COMPONENT portable EXCLUDE_FROM_ALL)
   foreach(package libprotobuf-dev libonnx-dev libfmt-dev libblis-serial-dev nlohmann-json3-dev libcli11-dev libstb-dev)
     if(EXISTS /usr/share/doc/${package}/copyright)
