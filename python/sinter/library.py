@@ -1,11 +1,13 @@
 """A compiled model in this process: its shared library, called by ctypes.
 
 The structs of NAME.h are made from NAME.map: for each tensor a pointer, and its extents where some are free. Runs may
-come from several threads at once: each takes an arena of its own, and Python's lock is open meanwhile.
+come from several threads at once: each takes an arena of its own, and Python's lock is open meanwhile. Those of a model
+with states come one after the other: a Library is one stream of runs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import pathlib
 import threading
@@ -62,8 +64,17 @@ class Library:
         self._weights = _weights(folder, report) if report["weights"] == "file" else None
         self._pool = self._start_pool(report["threads"]) if report["threads"] > 1 else None
         self._trace = _TRACE(lambda *_: None) if report["trace"] else None
+        self._state = aligned(report["state_bytes"]) if "state_bytes" in report else None
+        self._stream: Any = threading.Lock() if self._state is not None else contextlib.nullcontext()
+        self.reset()
         self._lock = threading.Lock()
         self._arenas: List[np.ndarray] = []  # those that no run has now
+
+    def reset(self) -> None:
+        """Begins a stream: the next run finds states of zeros."""
+        if self._state is not None:
+            with self._stream:
+                self._state[:] = 0
 
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         """Runs the model on arrays that fit it: one for each input, contiguous, in the model's own element types."""
@@ -77,6 +88,8 @@ class Library:
             setattr(outputs, t["member"], buffer.ctypes.data)
         arena = self._take_arena()
         arguments: List[Any] = [ctypes.byref(inputs), ctypes.byref(outputs), ctypes.c_void_p(arena.ctypes.data)]
+        if self._state is not None:
+            arguments.append(ctypes.c_void_p(self._state.ctypes.data))
         if self._weights is not None:
             arguments.append(ctypes.c_void_p(self._weights.ctypes.data))
         if self._pool is not None:
@@ -84,7 +97,8 @@ class Library:
         if self._trace is not None:
             arguments += [self._trace, None]
         try:
-            code = self._run(*arguments)
+            with self._stream:
+                code = self._run(*arguments)
         finally:
             with self._lock:
                 self._arenas.append(arena)

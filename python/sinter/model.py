@@ -123,6 +123,14 @@ class Model:
 
     __call__ = run
 
+    def reset(self) -> None:
+        """Begins a new stream: the next run of a model with states (``--state``) finds zeros.
+
+        Runs here carry the states on; under an emulator or on another machine each run is a stream of its own.
+        """
+        if _runs_here(self.target):
+            self._loaded().reset()
+
     def run_list(self, inputs: Sequence[Any], on: Optional[str] = None) -> List[np.ndarray]:
         """The same from a list in the model's order to a list, however many outputs there are."""
         if len(inputs) != len(self._inputs):
