@@ -382,8 +382,7 @@ std::vector<Left> run_traced(const Compiled& c, Machine& machine, const fs::path
     r.in.push_back({"", steps > 1 ? (folder / name).string() : cases[0]->files[i]});
   }
   const std::vector<Member> outs = output_members(*c.graph, c.plan.states);
-  for (const Member& m : outs)
-    r.out.push_back({"", (folder / fmt::format("out_{}_%.pb", m.index)).string()});
+  for (const Member& m : outs) r.out.push_back({"", (folder / fmt::format("out_{}_%.pb", m.index)).string()});
   machine.execute(program, r, true);
   std::vector<Left> left;
   for (int k = 0; k < steps; ++k) {

@@ -10,6 +10,7 @@
 #include "cli/build.h"
 #include "cli/compiled.h"
 #include "cli/errors.h"
+#include "cli/machine.h"
 #include "emit/generated.h"
 #include "model_text.h"
 
@@ -80,9 +81,10 @@ class CustomRun : public testing::Test {
   write_tensor_pb(folder_ / "x.pb", x, "x");
   write_tensor_pb(folder_ / "b.pb", b, "b");
   const auto file = [&](const char* name) { return (folder_ / name).string(); };
-  execute_program(toolchain_for(target_, true), folder_ / "program",
-                  {"--in", file("x.pb"), "--in", file("b.pb"), "--out", file("y.pb"), "--out", file("z.pb")},
-                  true);
+  ProgramRun r;
+  r.in = {{"", file("x.pb")}, {"", file("b.pb")}};
+  r.out = {{"", file("y.pb")}, {"", file("z.pb")}};
+  machine_of("host", toolchain_for(target_, true))->execute(folder_ / "program", r, true);
 }
 fs::path folder_;
 const Target& target_ = *find_target("host");
