@@ -222,11 +222,12 @@ double error_of(const WinogradLayer& l, const Context& context, const WinogradCh
   });
 }
 
-// Sums halves in the longest blocks whose error is small enough, if there are any.
+// Sums halves in the longest blocks whose error is small enough, if there are any. Of longer ones that has to
+// be well below the limit: it is measured on some channels and tiles, and others are up to a third worse.
 bool is_fine_in_halves(const WinogradLayer& l, const Context& context, WinogradChoice& c) {
   for (c.block = l.in > 64 ? 128 : 64; c.block >= 32; c.block /= 2) {
     c.error = error_of(l, context, c);
-    if (c.error <= kMaxWinogradErrorOfHalves) return true;
+    if (c.error <= (c.block > 32 ? 0.75 : 1) * kMaxWinogradErrorOfHalves) return true;
   }
   return false;
 }
