@@ -230,7 +230,8 @@ bool check_layers(const Compiled& c, const Traced& traced, const Values& referen
       if (p.kind == Parameter::Kind::kInput && wrong[root_of(p.value)]) inputs_wrong = true;
     for (const Value* v : l.node->outputs) {
       const Tensor* got = written_by(i, v, traced);
-      const auto want = got ? reference.find(v->origin) : reference.end();
+      if (!got) continue;
+      const auto want = reference.find(v->origin);
       if (want == reference.end()) continue;
       const Difference d = compare(*got, want->second, o, scale_of_sum(l, reference, o));
       known = true;

@@ -188,7 +188,7 @@ class Caches {
 
   std::optional<Joined> joined(const Value* v) const {
     Node* n = v ? v->producer : nullptr;
-    if (!is_op(n, "Concat") || n->inputs.size() != 2) return std::nullopt;
+    if (!n || !is_op(n, "Concat") || n->inputs.size() != 2) return std::nullopt;
     const int64_t axis = n->attributes.integer("axis", 0);
     if (axis != static_cast<int64_t>(kRows) && axis != -2) return std::nullopt;
     const std::optional<Cache> c = cache_of(n->inputs[0], v);
@@ -250,7 +250,7 @@ class Caches {
 
   std::optional<Scattered> scattered(const Value* v) const {
     Node* n = v ? v->producer : nullptr;
-    if (!is_op(n, "ScatterElements") || n->attributes.text("reduction", "none") != "none" ||
+    if (!n || !is_op(n, "ScatterElements") || n->attributes.text("reduction", "none") != "none" ||
         v->users.size() != 1)
       return std::nullopt;
     const int64_t axis = n->attributes.integer("axis", 0);

@@ -238,7 +238,7 @@ inline std::string load(const RunnerTensor& t, const std::string& path, int step
     const std::int64_t limit = (each ? 1 : steps) * (t.max_bytes * 12 + (std::int64_t{1} << 20));
     TensorFile& to = each ? out : rows;
     to = TensorFile();
-    const std::string problem = read_tensor(file, limit, to);
+    std::string problem = read_tensor(file, limit, to);
     if (!problem.empty()) return problem;
   }
   if (!each) {
