@@ -3,9 +3,11 @@
 // The key, the daemon's and the client's configuration lie in the test's folder; `ssh` and `scp` in front of
 // PATH take that configuration, so that nothing of the user's is read or changed.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -63,6 +65,12 @@ class OnSsh : public testing::Test {
     const std::string daemon = daemon_program(), ssh = find_program("ssh"), scp = find_program("scp");
     if (daemon.empty() || ssh.empty() || scp.empty() || find_program("ssh-keygen").empty())
       GTEST_SKIP() << "no sshd, ssh, scp or ssh-keygen (Debian: openssh-server, openssh-client)";
+    // One of these tests at a time: they count the folders that the compiler leaves on the board, and share
+    // the daemon's own.
+    lock_ = open((fs::temp_directory_path() / fmt::format("sinter_on_ssh_{}.lock", geteuid())).c_str(),
+                 O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_GE(lock_, 0);
+    ASSERT_EQ(flock(lock_, LOCK_EX), 0);
     for (const char* key : {"host", "user"})
       ASSERT_EQ(run_process({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path(key)}, true).code, 0);
     port_ = free_port();
@@ -117,7 +125,7 @@ class OnSsh : public testing::Test {
   TemporaryFolder folder_;
   std::string before_;
   pid_t daemon_ = -1;
-  int port_ = -1;
+  int port_ = -1, lock_ = -1;
   bool made_ = false;
 };
 
