@@ -106,6 +106,19 @@ const Net kNets[] = {
 
 class StateTest : public testing::Test {
  protected:
+  // Builds main.cpp with the bundle m of the folder net, under sanitizers; it ends with 0.
+  void expect_program(const std::vector<std::string>& flags) {
+    std::vector<std::string> build = {"c++", "-std=c++17", "-O1", "-fsanitize=address,undefined"};
+    build.insert(build.end(), flags.begin(), flags.end());
+    build.insert(build.end(),
+                 {"-I" + path("net"), path("main.cpp"), path("net/m.cpp"), "-o", path("program")});
+    if (std::filesystem::file_size(path("net/m.weights")) > 0) build.push_back(path("net/m_weights.S"));
+    const Finished built = run_process(build, true);
+    ASSERT_EQ(built.code, 0) << built.output;
+    const Finished ran = run_process({path("program")}, true);
+    EXPECT_EQ(ran.code, 0) << ran.output;
+  }
+
   static constexpr int64_t kSteps = 7;
   std::string path(const std::string& name) { return (folder_.path() / name).string(); }
 
@@ -320,24 +333,7 @@ int main() {
   expect(
       {"compile", path("m.onnx"), "-o", path("net"), "--state", "an=a", "--state", "bn=b", "--dim", "N<=3"},
       0, "m: ");
-  std::vector<std::string> build = {"c++",
-                                    "-std=c++17",
-                                    "-O1",
-                                    "-Wall",
-                                    "-Wextra",
-                                    "-Wconversion",
-                                    "-Werror",
-                                    "-fsanitize=address,undefined",
-                                    "-I" + path("net"),
-                                    path("main.cpp"),
-                                    path("net/m.cpp"),
-                                    "-o",
-                                    path("program")};
-  if (std::filesystem::file_size(path("net/m.weights")) > 0) build.push_back(path("net/m_weights.S"));
-  const Finished built = run_process(build, true);
-  ASSERT_EQ(built.code, 0) << built.output;
-  const Finished ran = run_process({path("program")}, true);
-  EXPECT_EQ(ran.code, 0) << ran.output;
+  expect_program({"-Wall", "-Wextra", "-Wconversion", "-Werror"});
 }
 
 // Steps of other extents, each with files of its own; and one file of all rows can't hold them.
@@ -524,20 +520,7 @@ int main() {{
 }}
 )",
                                       i == 0 ? "0, 2" : "1, 2, 0, 4", i == 0 ? 0 : 2));
-    std::vector<std::string> build = {"c++",
-                                      "-std=c++17",
-                                      "-O1",
-                                      "-fsanitize=address,undefined",
-                                      "-I" + path("net"),
-                                      path("main.cpp"),
-                                      path("net/m.cpp"),
-                                      "-o",
-                                      path("program")};
-    if (std::filesystem::file_size(path("net/m.weights")) > 0) build.push_back(path("net/m_weights.S"));
-    const Finished built = run_process(build, true);
-    ASSERT_EQ(built.code, 0) << built.output;
-    const Finished ran = run_process({path("program")}, true);
-    EXPECT_EQ(ran.code, 0) << ran.output;
+    expect_program({});
   }
 }
 
