@@ -8,8 +8,9 @@
 #include <new>
 
 #include "cli/command.h"
-#include "cli/errors.h"
-#include "cli/process.h"
+#include "driver/errors.h"
+#include "driver/process.h"
+#include "ir/error.h"
 
 namespace {
 
@@ -20,6 +21,8 @@ namespace {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
     std::fputs("sinter: a bug of ours: terminated\n", stderr);
+  } catch (const sinter::Bug& b) {  // of a destructor
+    std::fputs(b.text.c_str(), stderr);
   } catch (const std::bad_alloc&) {
     std::fputs("sinter: not enough memory\n", stderr);
     code = sinter::kExitRefused;

@@ -7,15 +7,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/build.h"
 #include "cli/command.h"
-#include "cli/compiled.h"
-#include "cli/errors.h"
-#include "cli/inputs.h"
-#include "cli/machine.h"
-#include "cli/output_file.h"
-#include "cli/process.h"
-#include "cli/state_names.h"
+#include "cli/model_options.h"
+#include "driver/build.h"
+#include "driver/compile.h"
+#include "driver/errors.h"
+#include "driver/inputs.h"
+#include "driver/machine.h"
+#include "driver/output_file.h"
+#include "driver/process.h"
+#include "driver/state_names.h"
 #include "ir/error.h"
 
 namespace sinter {
@@ -42,7 +43,7 @@ ordered_json execute(const Compiled& c, const Options& o, Machine& machine, cons
   r.steps = o.steps;
   r.json = (dir / "times").string();
   if (c.options.weights_in_file) r.weights = (dir / (c.options.name + ".weights")).string();
-  machine.execute(dir / "program", r, true);
+  machine.execute(dir / "program", r);
   std::ifstream f(r.json);
   return ordered_json::parse(f);
 }
@@ -118,7 +119,7 @@ int bench(Options& o) {
     for (const Member& m : input_members(*plain.graph, plain.plan.states))
       files.push_back(random_input(*m.value, folder.path(), m.index));
   const Toolchain tc = toolchain_for(*plain.target, !is_elsewhere(o.on));
-  const std::unique_ptr<Machine> machine = machine_of(o.on, tc);
+  const std::unique_ptr<Machine> machine = machine_of(o.on, tc, o.say);
   CodeSize size;
   const ordered_json times = execute(plain, o, *machine, tc, files, folder.path(), &size);
   o.trace = true;

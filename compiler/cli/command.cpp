@@ -7,8 +7,8 @@
 #include <new>
 #include <system_error>
 
-#include "cli/errors.h"
 #include "cli/hints.h"
+#include "driver/errors.h"
 #include "ir/error.h"
 
 namespace sinter {
@@ -44,6 +44,9 @@ int run_parsed(const CLI::App& app, const std::function<int()>& command) {
   } catch (const std::system_error& e) {  // a stream, a folder or a thread that the system refuses
     std::cerr << "sinter: " << e.what() << "\n";
     return kExitRefused;
+  } catch (const Bug& b) {
+    std::cerr << b.text;
+    return kExitBug;
   } catch (const std::exception& e) {
     std::cerr << "sinter: a bug of ours: " << e.what() << "\n";
     return kExitBug;

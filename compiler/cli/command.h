@@ -10,7 +10,7 @@ struct Command {
   const char* name;
   const char* what;  // one line of help
   // Declares the command's options; what it returns is the command, called once they are parsed. Its result
-  // is the exit code (cli/errors.h).
+  // is the exit code (driver/errors.h).
   std::function<int()> (*declare)(CLI::App&);
 };
 

@@ -1,13 +1,15 @@
 // sinter compile: MODEL to a bundle in a folder.
+#include "driver/compile.h"
+
 #include <fstream>
 #include <iostream>
 #include <memory>
 
-#include "cli/build.h"
 #include "cli/command.h"
-#include "cli/compiled.h"
-#include "cli/errors.h"
-#include "cli/process.h"
+#include "cli/model_options.h"
+#include "driver/build.h"
+#include "driver/errors.h"
+#include "driver/process.h"
 #include "ir/error.h"
 #include "ir/read_files.h"
 
@@ -35,10 +37,10 @@ struct Options : ModelOptions {
   std::string output, depfile;
 };
 
-void write_depfile(const Options& o, const std::string& name) {
+void write_depfile(const Options& o, const std::string& name, const ReadLog& log) {
   const std::string code = (std::filesystem::path(o.output) / (name + ".cpp")).string();
   std::ofstream f(o.depfile, std::ios::binary);
-  f << dependency_rule(code, files_read());
+  f << dependency_rule(code, log.files());
   f.close();
   if (!f) refuse("--depfile {} can't be written", sinter::quoted(o.depfile));
 }
@@ -60,10 +62,11 @@ std::function<int()> declare_compile(CLI::App& app) {
       "--depfile", o->depfile,
       "write which files were read (model, external data, custom operators, tuning), as a rule of make");
   return [o] {
+    const ReadLog log;
     const Compiled c = compile_model(*o, import_options(*o));
     check_code_size(*o, c);
     write_bundle(c.files, o->output);
-    if (!o->depfile.empty()) write_depfile(*o, c.options.name);
+    if (!o->depfile.empty()) write_depfile(*o, c.options.name, log);
     fmt::print("{}: {} layers for {}, arena {} bytes, weights {} bytes{} -> {}\n", c.options.name,
                c.plan.layers.size(), c.target->name, c.plan.arena_bytes, weights_bytes(c.weights),
                weight_factor(c), o->output);

@@ -4,9 +4,10 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/compiled.h"
-#include "cli/errors.h"
-#include "cli/output_file.h"
+#include "cli/model_options.h"
+#include "driver/compile.h"
+#include "driver/errors.h"
+#include "driver/output_file.h"
 #include "emit/code.h"
 #include "ir/error.h"
 #include "ops/op.h"

@@ -1,11 +1,11 @@
 // sinter build: a bundle becomes a shared library, for languages that load such (the Python module does).
 #include <memory>
 
-#include "cli/build.h"
-#include "cli/bundle_reader.h"
 #include "cli/command.h"
-#include "cli/errors.h"
-#include "cli/process.h"
+#include "driver/build.h"
+#include "driver/bundle_reader.h"
+#include "driver/errors.h"
+#include "driver/process.h"
 #include "emit/bundle_folder.h"
 #include "ir/error.h"
 

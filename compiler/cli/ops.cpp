@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "cli/command.h"
-#include "cli/errors.h"
+#include "driver/errors.h"
 #include "emit/layer.h"
 #include "import/onnx.h"
 #include "import/schemas.h"

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/errors.h"
+#include "driver/errors.h"
 #include "ir/error.h"
 #include "plan/steps.h"
 

@@ -8,9 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/errors.h"
-#include "cli/sample_folder.h"
-#include "cli/session.h"
+#include "cli/model_options.h"
+#include "driver/errors.h"
+#include "driver/sample_folder.h"
+#include "driver/session.h"
 #include "ir/error.h"
 #include "ir/nearest.h"
 #include "quantize/search.h"
@@ -34,6 +35,7 @@ using Samples = std::vector<std::vector<Tensor>>;
 
 ModelOptions model_options(const Options& o, const fs::path& model) {
   ModelOptions m;
+  m.say = to_stderr;
   m.model = model.string();
   m.dims = o.dims;
   m.custom_ops = o.custom_ops;

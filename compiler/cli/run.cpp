@@ -1,15 +1,16 @@
 // sinter run: compile, build, execute as three processes; the compiler itself never computes with the data.
 #include <memory>
 
-#include "cli/build.h"
-#include "cli/bundle_reader.h"
 #include "cli/command.h"
-#include "cli/compiled.h"
-#include "cli/errors.h"
-#include "cli/inputs.h"
-#include "cli/machine.h"
-#include "cli/process.h"
-#include "cli/state_names.h"
+#include "cli/model_options.h"
+#include "driver/build.h"
+#include "driver/bundle_reader.h"
+#include "driver/compile.h"
+#include "driver/errors.h"
+#include "driver/inputs.h"
+#include "driver/machine.h"
+#include "driver/process.h"
+#include "driver/state_names.h"
 #include "ir/error.h"
 
 namespace sinter {
@@ -38,7 +39,7 @@ void execute(const Bundle& b, const fs::path& objects, const InputFiles& inputs,
   if (!target)
     throw UsageError(fmt::format("the bundle is for {}, which is unknown", sinter::quoted(b.target)));
   const Toolchain tc = toolchain_for(*target, !is_elsewhere(o.on));
-  const std::unique_ptr<Machine> machine = machine_of(o.on, tc);
+  const std::unique_ptr<Machine> machine = machine_of(o.on, tc, o.say);
   const fs::path program = built_program(b, tc, objects);
   reading.reset();
   ProgramRun r;
@@ -48,7 +49,7 @@ void execute(const Bundle& b, const fs::path& objects, const InputFiles& inputs,
     if (!outs[i].empty()) r.out.push_back({b.output_members[i], fs::absolute(outs[i]).string()});
   r.steps = o.steps;
   if (!fs::exists(b.dir / (b.name + "_weights.S"))) r.weights = (b.dir / (b.name + ".weights")).string();
-  machine->execute(program, r, false);
+  fmt::print("{}", machine->execute(program, r));
 }
 
 int run(const Options& o) {

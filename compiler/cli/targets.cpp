@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/errors.h"
-#include "cli/output_file.h"
+#include "driver/errors.h"
+#include "driver/output_file.h"
 #include "ir/error.h"
 #include "targets/target.h"
 

@@ -8,14 +8,15 @@
 #include <map>
 #include <memory>
 
-#include "cli/build.h"
 #include "cli/command.h"
-#include "cli/compiled.h"
-#include "cli/errors.h"
-#include "cli/inputs.h"
-#include "cli/process.h"
-#include "cli/testbed.h"
-#include "cli/tuning_file.h"
+#include "cli/model_options.h"
+#include "driver/build.h"
+#include "driver/compile.h"
+#include "driver/errors.h"
+#include "driver/inputs.h"
+#include "driver/process.h"
+#include "driver/testbed.h"
+#include "driver/tuning_file.h"
 #include "import/sha256.h"
 #include "ir/error.h"
 
@@ -41,12 +42,12 @@ class Tuner {
         toolchain_(toolchain_for(target_, o.on == "host")) {}
 
   int run() {
-    tuning_ = read_tuning(o_.tuning, target_);
+    tuning_ = read_tuning(o_.tuning, target_, o_.say);
     const Compiled first = compile_tuned(o_, import_, tuning_);
     std::vector<std::string> inputs;
     for (const Member& m : input_members(*first.graph, first.plan.states))
       inputs.push_back(random_input(*m.value, folder_.path(), m.index));
-    testbed_ = testbed_of(o_.on, toolchain_, inputs, folder_.path());
+    testbed_ = testbed_of(o_.on, toolchain_, inputs, folder_.path(), o_.say);
     for (const std::string& f : testbed_->flags()) toolchain_.compile.push_back(f);
     best_ = measured(first);
     const double start = best_.cost;

@@ -20,7 +20,7 @@
 // With --state, the cases are steps of one stream, in one run of the program, and the meaning carries its own
 // states from step to step. Stored outputs count where the stored states are those that were carried there.
 //
-// A custom operator means what its C function computes (cli/custom_meaning.h).
+// A custom operator means what its C function computes (driver/custom_meaning.h).
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -32,16 +32,17 @@
 #include <random>
 #include <set>
 
-#include "cli/build.h"
 #include "cli/command.h"
-#include "cli/compiled.h"
-#include "cli/custom_meaning.h"
-#include "cli/difference.h"
-#include "cli/errors.h"
-#include "cli/inputs.h"
-#include "cli/machine.h"
-#include "cli/process.h"
-#include "cli/state_names.h"
+#include "cli/model_options.h"
+#include "driver/build.h"
+#include "driver/compile.h"
+#include "driver/custom_meaning.h"
+#include "driver/difference.h"
+#include "driver/errors.h"
+#include "driver/inputs.h"
+#include "driver/machine.h"
+#include "driver/process.h"
+#include "driver/state_names.h"
 #include "ir/error.h"
 #include "ops/op.h"
 #include "plan/plan.h"
@@ -384,7 +385,7 @@ std::vector<Left> run_traced(const Compiled& c, Machine& machine, const fs::path
   }
   const std::vector<Member> outs = output_members(*c.graph, c.plan.states);
   for (const Member& m : outs) r.out.push_back({"", (folder / fmt::format("out_{}_%.pb", m.index)).string()});
-  machine.execute(program, r, true);
+  machine.execute(program, r);
   std::vector<Left> left;
   for (int k = 0; k < steps; ++k) {
     Left& l = left.emplace_back();
@@ -489,7 +490,7 @@ bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInp
   const fs::path dir = folder.path() / "bundle", program = folder.path() / "program";
   write_bundle(c.files, dir);
   const Toolchain tc = toolchain_for(*c.target, !is_elsewhere(o.on));
-  const std::unique_ptr<Machine> machine = machine_of(o.on, tc);
+  const std::unique_ptr<Machine> machine = machine_of(o.on, tc, o.say);
   build_program(dir, c.options.name, tc, folder.path(), program);
   const CustomMeaning custom(*c.target, tc, *machine, folder.path() / "custom");
   bool ok = true;

@@ -11,7 +11,7 @@
 
 #include "emit/calls.h"
 #include "ir/error.h"
-#include "ops/bodies.h"
+#include "ops/control/bodies.h"
 
 namespace sinter {
 namespace {

@@ -3,9 +3,9 @@
 //
 // The inputs of all steps share one scale and zero point, as DynamicQuantizeLinear finds them; the states of
 // all sequences do in each step. So it becomes an LSTM of such inputs, of weights [directions, inputs, gates]
-// turned and dequantised, with the attribute `quantized_state` (ops/recurrent.h). Products are exact in
-// float32 but for what the sums round. ONNX Runtime gives a sequence of its own scale where it has a thread
-// for it; with one thread it does what is done here.
+// turned and dequantised, with the attribute `quantized_state` (ops/sequences/recurrent.h). Products are
+// exact in float32 but for what the sums round. ONNX Runtime gives a sequence of its own scale where it has a
+// thread for it; with one thread it does what is done here.
 //
 // Sequences of unequal lengths go on together, forward: what is to go backward is turned within its length.
 // An input that is 1 behind a sequence's end drives its gates so far that its cell stays and its state is 0,

@@ -7,7 +7,7 @@
 #include "import/tensor_proto.h"
 #include "ir/error.h"
 #include "ir/nearest.h"
-#include "ops/bodies.h"
+#include "ops/control/bodies.h"
 
 namespace sinter {
 

@@ -10,7 +10,7 @@
 
 #include "import/importer.h"
 #include "ir/error.h"
-#include "ops/bodies.h"
+#include "ops/control/bodies.h"
 
 namespace sinter {
 

@@ -5,10 +5,7 @@
 
 namespace sinter {
 namespace {
-std::string& bug_context() {
-  static std::string context;
-  return context;
-}
+thread_local const BugContext* current = nullptr;
 }  // namespace
 
 std::string quoted(std::string_view text, size_t limit) {
@@ -36,15 +33,17 @@ std::string quoted(std::string_view text, size_t limit) {
   return out + "\"";
 }
 
-void set_bug_context(std::string context) { bug_context() = std::move(context); }
+BugContext::BugContext() : before_(current) { current = this; }
+BugContext::~BugContext() { current = before_; }
 
 void bug(const char* file, int line, const std::string& what) {
-  fmt::print(stderr, "sinter: a bug of ours at {}:{}: {}\n{}\n", file, line, what, bug_context());
-  std::fflush(nullptr);
+  const std::string text = fmt::format("sinter: a bug of ours at {}:{}: {}\n{}\n", file, line, what,
+                                       current ? current->text() : "");
 #ifdef SINTER_ABORT_ON_BUG
+  std::fputs(text.c_str(), stderr);
   std::abort();
 #else
-  std::quick_exit(5);  // temporary folders go
+  throw Bug{text};
 #endif
 }
 

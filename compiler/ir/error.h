@@ -1,7 +1,7 @@
 // The two kinds of errors, and no third.
 //
 // Refusal: the user's model or command line is at fault or not supported. It carries every problem found, one
-// line each, and ends in exit code 3 (usage errors: 2). A bug of ours: SINTER_CHECK aborts with the place
+// line each, and ends in exit code 3 (usage errors: 2). A bug of ours: SINTER_CHECK throws it with the place
 // and, inside a pass, the pass's name and a dump of the graph (exit code 5).
 #pragma once
 #include <fmt/format.h>
@@ -31,10 +31,30 @@ template <class... Args>
 // and trigraphs broken up, at most `limit` bytes (longer ones are cut in the middle).
 std::string quoted(std::string_view text, size_t limit = 120);
 
-// Our own mistake: says where and stops the process with exit code 5.
+// Our own mistake, which nobody goes on after: no std::exception, so that what is caught to be told otherwise
+// lets it pass. `text` says where, and what BugContext had said.
+struct Bug {
+  std::string text;
+};
+
+// Throws Bug; a fuzzer's build stops the process instead.
 [[noreturn]] void bug(const char* file, int line, const std::string& what);
-// What bug() prints besides: the name of the running pass and the graph's text. Set by the pass driver.
-void set_bug_context(std::string context);
+
+// What a Bug of this thread tells besides while this lives: the name of the running pass and the graph's
+// text.
+class BugContext {
+ public:
+  BugContext();
+  ~BugContext();
+  BugContext(const BugContext&) = delete;
+  BugContext& operator=(const BugContext&) = delete;
+  void set(std::string text) { text_ = std::move(text); }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  const BugContext* before_;
+};
 
 }  // namespace sinter
 

@@ -3,7 +3,8 @@
 // Invariants (Graph::verify): nodes are in topological order; every Value has one producer (a node of the
 // same graph, or none for inputs and constants); users lists each use once per occurrence; names of Values
 // are unique within a graph and its bodies. A body (If, Loop, Scan) uses Values of its own only: what it
-// takes from around it comes in through inputs of the node (its captures) and of the body. See ops/bodies.h.
+// takes from around it comes in through inputs of the node (its captures) and of the body. See
+// ops/control/bodies.h.
 //
 // Fused layers are Nodes too: `epilogue` is the scalar expression that follows the anchor's result element by
 // element; inputs from anchor_inputs on are its operands. So every graph, fused or not, can be evaluated.

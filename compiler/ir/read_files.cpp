@@ -1,19 +1,11 @@
 #include "ir/read_files.h"
 
 #include <algorithm>
-#include <mutex>
 
 namespace sinter {
 namespace {
 
-struct Noted {
-  std::mutex mutex;
-  std::vector<std::string> files;
-};
-Noted& noted() {
-  static Noted all;
-  return all;
-}
+thread_local ReadLog* current = nullptr;
 
 std::string escaped(const std::string& path) {
   std::string s;
@@ -27,19 +19,15 @@ std::string escaped(const std::string& path) {
 
 }  // namespace
 
+ReadLog::ReadLog() : before_(current) { current = this; }
+ReadLog::~ReadLog() { current = before_; }
+
 void note_read(const std::filesystem::path& file) {
+  if (!current) return;
   std::error_code ec;
   const std::string path = std::filesystem::absolute(file, ec).lexically_normal().string();
-  Noted& all = noted();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  if (!ec && std::find(all.files.begin(), all.files.end(), path) == all.files.end())
-    all.files.push_back(path);
-}
-
-std::vector<std::string> files_read() {
-  Noted& all = noted();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  return all.files;
+  std::vector<std::string>& files = current->files_;
+  if (!ec && std::find(files.begin(), files.end(), path) == files.end()) files.push_back(path);
 }
 
 std::string dependency_rule(const std::string& target, const std::vector<std::string>& files) {

@@ -1,7 +1,7 @@
 // Calls of a user's C functions (--custom-ops).
 #include "ops/custom.h"
 
-#include "kernels/copies.h"
+#include "kernels/movement/copies.h"
 
 namespace sinter {
 namespace {

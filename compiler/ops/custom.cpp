@@ -8,7 +8,7 @@
 
 #include "ir/read_files.h"
 #include "ir/words.h"
-#include "ops/movement.h"
+#include "ops/movement/movement.h"
 
 namespace sinter {
 namespace {

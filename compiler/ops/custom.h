@@ -43,7 +43,8 @@ class CustomOps {
 // The node's custom operator; null where it is one of ours.
 const CustomOp* custom_op_of(const Node&);
 
-// How evaluation computes such a node from now on (cli/custom_meaning.cpp); null: it refuses to, as at first.
+// How evaluation computes such a node from now on (driver/custom_meaning.cpp); null: it refuses to, as at
+// first.
 void set_custom_meaning(std::function<void(Evaluation&)> meaning);
 
 }  // namespace sinter

@@ -111,8 +111,8 @@ void infer(Graph&, Node&);  // one node whose inputs are typed
 // Ranges of the outputs from those of the inputs (ops/ranges.cpp), once their types are inferred.
 void propagate_ranges(Inference&);
 // Where an operand of `n` decides extents and its elements are unknown but lie in a range: makes them symbols
-// that a `reveal` reads when the model runs (ops/reveal.cpp). Adds nodes before `n`, which is in `g` with its
-// inputs typed.
+// that a `reveal` reads when the model runs (ops/shapes/reveal.cpp). Adds nodes before `n`, which is in `g`
+// with its inputs typed.
 void reveal_operands(Graph& g, Node& n);
 // Where operand `i` of `n` decides extents and can't be revealed: the value, it or one that it is made of,
 // whose bound by the user (--dim VALUE<=MAX) would do; null where none would.

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "ir/budget.h"
-#include "ops/einsum.h"
+#include "ops/products/einsum.h"
 
 namespace sinter {
 namespace {

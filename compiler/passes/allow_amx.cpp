@@ -2,7 +2,7 @@
 // kernel may compute them on tile matrices of bfloat16, each float as a sum of three (runtime/sinter/amx.h).
 // Sums are rearranged then, though not less exact, and infinities become NaN, so --exact forbids it. Whether
 // they pay, the kernel decides.
-#include "ops/row_product.h"
+#include "ops/products/row_product.h"
 #include "passes/passes.h"
 
 namespace sinter {

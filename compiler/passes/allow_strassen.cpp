@@ -1,7 +1,7 @@
 // allow_strassen: products with constant weights get the freedom `strassen`: a kernel may compute them by
 // Strassen's seven products of quarters. Sums are rearranged then, with errors of some 1e-6 of the largest
 // output, so --exact forbids it. Whether it pays depends on the target: the kernel decides.
-#include "ops/row_product.h"
+#include "ops/products/row_product.h"
 #include "passes/passes.h"
 
 namespace sinter {

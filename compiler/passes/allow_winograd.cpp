@@ -7,7 +7,7 @@
 // positions, with a tenth of the error, are the largest there.
 #include <algorithm>
 
-#include "ops/window.h"
+#include "ops/windows/window.h"
 #include "passes/passes.h"
 
 namespace sinter {

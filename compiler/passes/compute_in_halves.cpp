@@ -14,7 +14,7 @@
 #include <unordered_set>
 
 #include "ir/error.h"
-#include "ops/window.h"
+#include "ops/windows/window.h"
 #include "passes/half_outputs.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
@@ -119,8 +119,8 @@ class Rewriter {
     c->perm = v->perm;
     return c;
   }
-  // A Transpose of a picture's channels can round or widen on the way (kernels/copy.cpp), where nobody else
-  // wants what it makes.
+  // A Transpose of a picture's channels can round or widen on the way (kernels/movement/copy.cpp), where
+  // nobody else wants what it makes.
   bool can_convert(const Node* t) const {
     if (!t || !is_op(t, "Transpose") || t->outputs[0]->users.size() > 1) return false;
     const std::vector<int64_t> perm = transpose_perm(*t);

@@ -4,7 +4,7 @@
 //
 // Padding of a ConvTranspose is what is dropped of its result. It stays below the kernel's extent: then every
 // result is one of a convolution with padding that isn't negative.
-#include "ops/window.h"
+#include "ops/windows/window.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/contraction.h"
+#include "ops/products/contraction.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 

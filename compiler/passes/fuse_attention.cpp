@@ -21,7 +21,7 @@
 #include <optional>
 #include <set>
 
-#include "ops/attention.h"
+#include "ops/sequences/attention.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 

@@ -1,5 +1,5 @@
-// fuse_elementwise: every elementwise node that no anchor took becomes an `elementwise` node (ops/fused.cpp),
-// and swallows the elementwise nodes that use up its result.
+// fuse_elementwise: every elementwise node that no anchor took becomes an `elementwise` node
+// (ops/elementwise/fused.cpp), and swallows the elementwise nodes that use up its result.
 //
 // Only values of one shape are fused: a small operand that is broadcast is computed once, not per element.
 #include "passes/fuse.h"

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "ops/movement.h"
+#include "ops/movement/movement.h"
 #include "passes/builder.h"
 #include "passes/passes.h"
 

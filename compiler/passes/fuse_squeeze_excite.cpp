@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <set>
 
-#include "ops/squeeze_excite.h"
+#include "ops/reductions/squeeze_excite.h"
 #include "passes/fuse.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"

@@ -10,9 +10,9 @@
 #include <cmath>
 #include <string_view>
 
-#include "ops/attention.h"
-#include "ops/recurrent.h"
-#include "ops/window.h"
+#include "ops/sequences/attention.h"
+#include "ops/sequences/recurrent.h"
+#include "ops/windows/window.h"
 #include "passes/rewrite.h"
 
 namespace sinter {

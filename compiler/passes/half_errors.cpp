@@ -1,7 +1,7 @@
 // half_errors: the graph is evaluated in floats, node by node. Each node that may compute halves is evaluated
 // once more with its operands rounded to halves, and its result rounded: that is what storing costs. What the
 // sums cost is added from the model of docs/decisions/0020-half-arithmetic.md, 2^-12 sqrt(k) of k products in
-// a block of halves; kernels that rearrange sums measure their own (kernels/winograd_choice.h).
+// a block of halves; kernels that rearrange sums measure their own (kernels/convolutions/winograd_choice.h).
 //
 // evaluate_in_halves does the same from layer to layer, so that errors reach the outputs as they will; there
 // the sums' part is noise.
@@ -14,14 +14,14 @@
 
 #include "ir/budget.h"
 #include "ops/op.h"
-#include "ops/recurrent.h"
+#include "ops/sequences/recurrent.h"
 #include "passes/half_recurrence.h"
 
 namespace sinter {
 namespace {
 
 constexpr double kMost = 32752;  // half of what a half holds: samples are not all that will come
-constexpr int64_t kBlock = 128;  // products that a block sums as halves (kernels/tiles.h)
+constexpr int64_t kBlock = 128;  // products that a block sums as halves (kernels/products/tiles.h)
 constexpr double kOfProduct = 0x1p-12;
 constexpr double kOfNoise = 0.8;  // of that model, of the mean square: as measured of real sums
 constexpr double kEnough = 1e15;  // steps of evaluation: whoever asks for halves waits for runs of the model

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "ops/op.h"
-#include "ops/recurrent.h"
+#include "ops/sequences/recurrent.h"
 
 namespace sinter {
 namespace {

@@ -1,19 +1,19 @@
 // integer_products: products of dequantised tensors are computed as the integers that they stand for.
 //
 // For targets with dot products of bytes. DequantizeLinear of bytes and of constant weights in front of a
-// Conv, MatMul or Gemm becomes a product with the attribute `integer` (ops/contraction.h), behind which the
-// sums are scaled: sum((x - x0) * sx * w * sw) = sum((x - x0) * w) * (sx * sw). The integers are exact; what
-// the model rounds in every product and sum is rounded twice here, in the scale and in the bias. Where the
-// result goes through one activation into a QuantizeLinear, the steps of that are part of the scale: the
-// division would be an operation more an element. Products of ConvInteger and its kin, which lowering writes
-// with int16, become products of bytes where their operands are that; of matrices also with a zero point
-// of x that the run finds, whose share is taken off the sums.
+// Conv, MatMul or Gemm becomes a product with the attribute `integer` (ops/products/contraction.h), behind
+// which the sums are scaled: sum((x - x0) * sx * w * sw) = sum((x - x0) * w) * (sx * sw). The integers are
+// exact; what the model rounds in every product and sum is rounded twice here, in the scale and in the bias.
+// Where the result goes through one activation into a QuantizeLinear, the steps of that are part of the
+// scale: the division would be an operation more an element. Products of ConvInteger and its kin, which
+// lowering writes with int16, become products of bytes where their operands are that; of matrices also with a
+// zero point of x that the run finds, whose share is taken off the sums.
 //
 // A weight's zero point is taken off now, so that it must leave -128 to 127. What doesn't fit (scales for
 // each channel of x, operands that the run makes) stays a product of floats.
 #include <cmath>
 
-#include "ops/contraction.h"
+#include "ops/products/contraction.h"
 #include "passes/passes.h"
 #include "passes/quantised.h"
 

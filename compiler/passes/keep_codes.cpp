@@ -3,9 +3,9 @@
 //
 // A matrix is one of integers behind `dequantize` (blocks along the summed axis, channels, or one scale), or
 // behind a Cast with or without a Sub of a zero point and a Mul by a scale, and perhaps a Transpose. MatMul
-// and Gemm by it become product_of_codes, a Gather of its rows rows_of_codes (ops/codes.h); both read one set
-// of constants, so that a table that is looked up and multiplied by is stored once. A matrix that something
-// else reads, too, is stored as floats for that anyway and becomes floats for all.
+// and Gemm by it become product_of_codes, a Gather of its rows rows_of_codes (ops/products/codes.h); both
+// read one set of constants, so that a table that is looked up and multiplied by is stored once. A matrix
+// that something else reads, too, is stored as floats for that anyway and becomes floats for all.
 //
 // --exact: only float32 that nothing rounds on the way, and the rows of a product stay floats whatever its
 // accuracy_level (attribute `floats`). Rows that are bytes themselves are left to integer_products; where the
@@ -13,8 +13,8 @@
 #include <cmath>
 #include <map>
 
-#include "ops/codes.h"
-#include "ops/contraction.h"
+#include "ops/products/codes.h"
+#include "ops/products/contraction.h"
 #include "passes/passes.h"
 #include "passes/quantised.h"
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <set>
 
-#include "ops/movement.h"
+#include "ops/movement/movement.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 

@@ -13,7 +13,7 @@
 // extents of 1 against others, extents that aren't numbers.
 #include <algorithm>
 
-#include "ops/einsum.h"
+#include "ops/products/einsum.h"
 #include "passes/builder.h"
 #include "passes/passes.h"
 

@@ -51,7 +51,7 @@ struct PassHooks {
   bool verify_each = false;    // Graph::verify() after each pass, and the graph's text in bug reports
   bool time = false;           // a line per pass with its milliseconds goes to `print`
   std::set<std::string> skip;  // passes left out
-  std::function<void(const std::string&)> print = [](const std::string& s) { std::fputs(s.c_str(), stderr); };
+  std::function<void(const std::string&)> print = [](const std::string&) {};
   std::function<void(const Pass&, const Graph&)> after;  // called after every pass
 };
 

@@ -228,11 +228,12 @@ void run_passes(Graph& graph, const PassOptions& options, const PassHooks& hooks
   Budget budget;
   add_graph(budget, graph);
   const Budget::Use use(budget);
+  BugContext context;
   constexpr size_t kSmall = 200;  // nodes; the text of larger graphs costs more than it helps
   for (const Pass& pass : all_passes()) {
     if (hooks.skip.count(pass.name)) continue;
     const bool with_text = hooks.verify_each || graph.nodes.size() <= kSmall;
-    set_bug_context(fmt::format("in pass {}{}", pass.name, with_text ? ", over\n" + text(graph) : ""));
+    context.set(fmt::format("in pass {}{}", pass.name, with_text ? ", over\n" + text(graph) : ""));
     const auto start = std::chrono::steady_clock::now();
     run_everywhere(pass, graph, options);
     const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
@@ -248,7 +249,6 @@ void run_passes(Graph& graph, const PassOptions& options, const PassHooks& hooks
   collect_live_symbols(graph, live);
   tidy_checks(graph, live);
   graph.verify();
-  set_bug_context("");
 }
 
 }  // namespace sinter

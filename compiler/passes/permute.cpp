@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ops/window.h"
+#include "ops/windows/window.h"
 #include "passes/rewrite.h"
 
 namespace sinter {

@@ -12,7 +12,7 @@
 #include <map>
 #include <set>
 
-#include "ops/contraction.h"
+#include "ops/products/contraction.h"
 #include "passes/min_cut.h"
 #include "passes/permute.h"
 #include "passes/rewrite.h"

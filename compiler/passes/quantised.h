@@ -1,6 +1,6 @@
-// What passes ask about quantised tensors: the nodes `quantize` and `dequantize` (ops/quantize.cpp) and the
-// constants that are their steps. For passes before fold_constants, which find those behind Casts and
-// Reshapes.
+// What passes ask about quantised tensors: the nodes `quantize` and `dequantize`
+// (ops/elementwise/quantize.cpp) and the constants that are their steps. For passes before fold_constants,
+// which find those behind Casts and Reshapes.
 #pragma once
 #include "passes/rewrite.h"
 

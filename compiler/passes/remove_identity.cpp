@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/movement.h"
+#include "ops/movement/movement.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 

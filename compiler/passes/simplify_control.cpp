@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ops/bodies.h"
-#include "ops/counted_loop.h"
+#include "ops/control/bodies.h"
+#include "ops/control/counted_loop.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 

@@ -2,9 +2,9 @@
 // rounded to halves; the layer computes floats.
 //
 // The tensor stays float32, of numbers that are halves: packing sees that and stores 16 bits each, which a
-// panel at a time become floats before they are multiplied (kernels/panel_weights.h). So these weights take
-// half the flash. Tensors between layers stay floats: a core without the arithmetic would convert each on its
-// way in and out, and gain nothing but room.
+// panel at a time become floats before they are multiplied (kernels/products/panel_weights.h). So these
+// weights take half the flash. Tensors between layers stay floats: a core without the arithmetic would
+// convert each on its way in and out, and gain nothing but room.
 //
 // A factor stays as it is where halves lose too much of it: numbers beyond their range, or all so small that
 // they have few digits there; and where, on samples of the inputs, the layer's results would be further off

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "ir/error.h"
-#include "ops/attention.h"
+#include "ops/sequences/attention.h"
 #include "passes/builder.h"
 #include "plan/growth.h"
 

@@ -12,7 +12,7 @@
 #include <set>
 
 #include "ir/error.h"
-#include "ops/bodies.h"
+#include "ops/control/bodies.h"
 #include "plan/plan.h"
 
 namespace sinter {

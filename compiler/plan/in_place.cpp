@@ -5,10 +5,10 @@
 #include <set>
 
 #include "emit/loops.h"
-#include "ops/movement.h"
+#include "ops/movement/movement.h"
 #include "ops/op.h"
-#include "ops/resize.h"
-#include "ops/window.h"
+#include "ops/vision/resize.h"
+#include "ops/windows/window.h"
 #include "plan/lives.h"
 #include "plan/plan.h"
 #include "plan/views.h"
@@ -51,7 +51,7 @@ bool joins_channels(const Node& n, const Decisions& decisions) {
 }
 
 // Words that broadcast one element at a time find it wherever it is; those of NEON, which multiply by four
-// neighbours, have a kernel that gathers them (kernels/conv_planes.cpp).
+// neighbours, have a kernel that gathers them (kernels/convolutions/conv_planes.cpp).
 bool can_read_planes(const Node& n, const Context& context) {
   if (!may_read_planes(n) || n.inputs[0]->users.size() != 1) return false;
   const Kernel* k = find_kernel(n, context);

@@ -8,7 +8,7 @@
 
 #include "emit/runtime_files.h"
 #include "ir/error.h"
-#include "ops/bodies.h"
+#include "ops/control/bodies.h"
 #include "plan/emitted.h"
 #include "plan/parallel_regions.h"
 #include "plan/strips.h"

@@ -58,7 +58,7 @@ bool limit_scratch(const Graph&, const Plan&, Decisions&);
 // Bytes of the constants of a graph and its bodies: as imported, the model's weights.
 int64_t constant_bytes(const Graph&);
 // 16-bit floats are stored as such, and with `short_rows` (--small-weights) weights without what is only
-// there to be read faster (WeightDecision's half and short_rows; kernels/panel_weights.h).
+// there to be read faster (WeightDecision's half and short_rows; kernels/products/panel_weights.h).
 void store_small_weights(const Graph&, bool short_rows, Decisions&);
 // Layers are told (WeightDecision::near) where all weights stay in the third-level cache.
 void tell_near_weights(const Graph&, const Target&, Decisions&);

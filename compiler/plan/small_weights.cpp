@@ -67,7 +67,7 @@ void collect(const Graph& g, const Plan& plan, std::vector<Candidate>& found) {
 int64_t least_bytes(const Value& v, const Node& user, const Decisions& d) {
   const auto bytes = static_cast<int64_t>(v.data->bytes());
   if (v.type.dtype != DType::kF32) return bytes;
-  if (d.of(user).weights.half) return bytes / 4;  // they may be bytes (kernels/panel_weights.h)
+  if (d.of(user).weights.half) return bytes / 4;  // they may be bytes (kernels/products/panel_weights.h)
   return user.freedom.halves == Halves::kComputed ? bytes / 2 : bytes;
 }
 

@@ -73,9 +73,10 @@ void run_steps(Graph& g, const StepOptions& o, Decisions& decisions, const PassH
   const auto& passes = all_passes();
   if (std::any_of(passes.begin(), passes.end(), [&](const Pass& p) { return p.name == hooks.stop_after; }))
     return run_steps(g, o, decisions);  // a plan is made of what the passes have left
+  BugContext context;
   for (const Step& step : all_steps()) {
     if (step.can_skip && hooks.skip.count(step.name)) continue;
-    set_bug_context(fmt::format("in step {}", step.name));
+    context.set(fmt::format("in step {}", step.name));
     const auto start = std::chrono::steady_clock::now();
     step.run(g, o, decisions);
     const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
@@ -86,7 +87,6 @@ void run_steps(Graph& g, const StepOptions& o, Decisions& decisions, const PassH
       hooks.print(
           fmt::format("-- after {}\n{}-- decided\n{}", step.name, text(g), decisions_text(g, decisions)));
   }
-  set_bug_context("");
 }
 
 }  // namespace sinter

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "ops/op.h"
-#include "ops/window.h"
+#include "ops/windows/window.h"
 #include "targets/machine.h"
 
 namespace sinter {

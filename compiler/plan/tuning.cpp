@@ -5,8 +5,8 @@
 #include "import/sha256.h"
 #include "ir/error.h"
 #include "ops/op.h"
-#include "ops/row_product.h"
-#include "ops/window.h"
+#include "ops/products/row_product.h"
+#include "ops/windows/window.h"
 #include "plan/strips.h"
 
 namespace sinter {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/movement.h"
+#include "ops/movement/movement.h"
 #include "plan/plan.h"
 
 namespace sinter {

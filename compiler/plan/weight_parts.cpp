@@ -7,13 +7,13 @@
 // split, unless each thread has so many rows that their products take longer than that.
 //
 // Where they stay there, Winograd's layers are told so, too (WeightDecision::stay), which then may let
-// each thread read all of them (kernels/conv_winograd.cpp).
+// each thread read all of them (kernels/convolutions/conv_winograd.cpp).
 //
 // On cores whose third level keeps a small net's weights for the one thread that runs it, its layers are told
 // (WeightDecision::near): faster algorithms may then take more weights.
 #include <vector>
 
-#include "ops/row_product.h"
+#include "ops/products/row_product.h"
 #include "plan/plan.h"
 #include "targets/machine.h"
 

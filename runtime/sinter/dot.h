@@ -5,9 +5,9 @@
 // One instruction multiplies four pairs of bytes and adds the products to a lane of 32 bits: SDOT of ARMv8.2
 // (signed by signed) and VPDPBUSD of AVX-512 VNNI (unsigned by signed). Where x has the other sign its top
 // bit is flipped, which adds -128 (NEON) or 128 (x86) to it: detail::Flip. The caller takes that, with the
-// zero point, out of the sums (kernels/dot_tiles.h). w is packed four k at a time, [ceil(k / 4)][OB], each a
-// vector of kLanes times 4 int8: [lane][4]; behind the last k are zeros. Sums wrap. Nothing but the named
-// elements of x is read.
+// zero point, out of the sums (kernels/products/dot_tiles.h). w is packed four k at a time, [ceil(k /
+// 4)][OB], each a vector of kLanes times 4 int8: [lane][4]; behind the last k are zeros. Sums wrap. Nothing
+// but the named elements of x is read.
 #ifndef SINTER_DOT_H_
 #define SINTER_DOT_H_
 #ifndef SINTER_ISA

@@ -2,7 +2,7 @@
 // which names that function's source among all that is read.
 #include <gtest/gtest.h>
 
-#include "cli/options.h"
+#include "driver/options.h"
 #include "ir/read_files.h"
 #include "program.h"
 

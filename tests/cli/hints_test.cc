@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/command.h"
-#include "cli/options.h"
+#include "driver/options.h"
 #include "ir/nearest.h"
 #include "program.h"
 

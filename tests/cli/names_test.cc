@@ -2,7 +2,7 @@
 // look alike as identifiers stay two.
 #include <gtest/gtest.h>
 
-#include "cli/options.h"
+#include "driver/options.h"
 #include "program.h"
 #include "sinter/tensor_file.h"
 

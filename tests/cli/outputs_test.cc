@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/options.h"
+#include "driver/options.h"
 #include "program.h"
 #include "sinter/tensor_file.h"
 

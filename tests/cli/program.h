@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/process.h"
+#include "driver/process.h"
 #include "model_text.h"
 
 namespace sinter {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "cli/options.h"
+#include "driver/options.h"
 #include "ops/op.h"
 #include "program.h"
 

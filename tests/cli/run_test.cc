@@ -13,7 +13,7 @@
 #include <stb/stb_image_write.h>
 #pragma GCC diagnostic pop
 
-#include "cli/options.h"
+#include "driver/options.h"
 #include "program.h"
 #include "sinter/tensor_file.h"
 

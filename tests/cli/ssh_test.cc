@@ -16,8 +16,8 @@
 #include <cstdlib>
 #include <thread>
 
-#include "cli/machine.h"
-#include "cli/options.h"
+#include "driver/machine.h"
+#include "driver/options.h"
 #include "program.h"
 #include "targets/target.h"
 

@@ -6,9 +6,9 @@
 #include <random>
 #include <regex>
 
-#include "cli/build.h"
-#include "cli/inputs.h"
-#include "cli/options.h"
+#include "driver/build.h"
+#include "driver/inputs.h"
+#include "driver/options.h"
 #include "import/onnx.h"
 #include "ops/op.h"
 #include "program.h"

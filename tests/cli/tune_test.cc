@@ -1,9 +1,9 @@
 // sinter tune, on this machine and with a simulator whose cycles are the program's bytes, and --tuning.
 #include <sys/stat.h>
 
-#include "cli/errors.h"
-#include "cli/testbed.h"
-#include "cli/tuning_file.h"
+#include "driver/errors.h"
+#include "driver/testbed.h"
+#include "driver/tuning_file.h"
 #include "program.h"
 
 namespace sinter {
@@ -51,8 +51,9 @@ TEST(Tune, WritesWhatWasCheapest) {
   // What it was told to begin with is not changed without gain.
   expect({"tune", model, "--target", "avx2", "--on", "sim:" + simulator, "-o", file, "--tuning", file}, 0,
          "0 of 1 layers");
-  EXPECT_EQ(read_tuning(file, *find_target("avx2")).size(), 1u);
-  EXPECT_TRUE(read_tuning(file, *find_target("avx512")).empty());
+  const Say say = [](const std::string& s) { ADD_FAILURE() << s; };
+  EXPECT_EQ(read_tuning(file, *find_target("avx2"), say).size(), 1u);
+  EXPECT_TRUE(read_tuning(file, *find_target("avx512"), say).empty());
 }
 
 // Ended by a signal at its second layer, it has kept the first one, and goes on behind it.
@@ -73,7 +74,8 @@ TEST(Tune, GoesOnWhereItWasInterrupted) {
   EXPECT_EQ(interrupted.code, 128 + 2) << interrupted.output;
   EXPECT_NE(interrupted.output.find("1 of 2: "), std::string::npos) << interrupted.output;
   EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "tmp"));
-  EXPECT_EQ(read_tuning(file, *find_target("avx2")).size(), 1u);
+  const Say say = [](const std::string& s) { ADD_FAILURE() << s; };
+  EXPECT_EQ(read_tuning(file, *find_target("avx2"), say).size(), 1u);
   const Finished resumed = sinter_program(tune);
   EXPECT_EQ(resumed.code, 0) << resumed.output;
   EXPECT_NE(resumed.output.find("1 of 2 layers are measured already"), std::string::npos) << resumed.output;

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <utility>
 
-#include "cli/options.h"
+#include "driver/options.h"
 #include "emit/runtime_files.h"
 #include "program.h"
 

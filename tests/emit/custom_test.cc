@@ -7,10 +7,10 @@
 
 #include <fstream>
 
-#include "cli/build.h"
-#include "cli/compiled.h"
-#include "cli/errors.h"
-#include "cli/machine.h"
+#include "driver/build.h"
+#include "driver/compile.h"
+#include "driver/errors.h"
+#include "driver/machine.h"
 #include "emit/generated.h"
 #include "model_text.h"
 
@@ -84,7 +84,8 @@ class CustomRun : public testing::Test {
   ProgramRun r;
   r.in = {{"", file("x.pb")}, {"", file("b.pb")}};
   r.out = {{"", file("y.pb")}, {"", file("z.pb")}};
-  machine_of("host", toolchain_for(target_, true))->execute(folder_ / "program", r, true);
+  machine_of("host", toolchain_for(target_, true), [](const std::string&) {
+  })->execute(folder_ / "program", r);
 }
 fs::path folder_;
 const Target& target_ = *find_target("host");

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <regex>
 
-#include "cli/build.h"
+#include "driver/build.h"
 #include "emit/bundle.h"
 #include "emit/sheet.h"
 #include "passes/passes.h"

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "emit/chain.h"
-#include "ops/window.h"
+#include "ops/windows/window.h"
 #include "plan/steps.h"
 
 namespace sinter {

@@ -164,7 +164,8 @@ Outcome compile_or_refuse(const onnx::ModelProto& model, uint32_t choice) {
 }  // namespace
 
 Outcome compile(const onnx::ModelProto& model, uint32_t choice) {
-  set_bug_context("in a fuzz target");
+  BugContext context;
+  context.set("in a fuzz target");
   try {
     return compile_or_refuse(model, choice);
   } catch (const Refusal& r) {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cli/interrupt.h"
+#include "driver/interrupt.h"
 #include "model_text.h"
 
 namespace sinter::quantize {

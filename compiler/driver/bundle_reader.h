@@ -1,0 +1,29 @@
+// A bundle that lies in a folder, as its .map tells it: what `run --bundle` and `build` start from.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "driver/options.h"
+
+namespace sinter {
+
+struct Bundle {
+  std::filesystem::path dir;  // absolute
+  std::string name, target;
+  std::vector<std::string> files;  // what compile wrote, by its path in `dir`
+  std::vector<DeclaredInput> inputs;
+  std::vector<std::string> outputs, input_members, output_members;
+};
+
+// The only bundle of a folder. UsageError where there is none, or more than one.
+Bundle open_bundle(const std::filesystem::path& dir);
+
+// Whether `product`, a program or library of the bundle, is there and no file of the bundle is newer.
+bool is_current(const std::filesystem::path& product, const Bundle&);
+
+// Brings a file that was just built to its place in one step: others may build or execute it at the same
+// time. False where the place can't be written to.
+bool put_in_place(const std::filesystem::path& fresh, const std::filesystem::path& place);
+
+}  // namespace sinter

@@ -1,0 +1,33 @@
+// How a product on AMX's tile matrices is cut, and what it would take, for the kernel that computes it and
+// for those that could do so otherwise.
+#pragma once
+#include <optional>
+
+#include "ir/graph.h"
+#include "ops/products/row_product.h"
+#include "plan/decision.h"
+#include "targets/target.h"
+
+namespace sinter {
+
+constexpr int64_t kAmxSteps = 6;  // of a block's products (sinter/amx.h)
+
+// Rows are cut into tiles of `tile` rows, and those into groups of `tiles`; k, in blocks of kAmxDepth, into
+// `cuts`. A panel's parts of a cut stay in the first-level cache while a group's rows meet them, and what the
+// group has summed is kept between the cuts.
+struct AmxChoice {
+  int64_t tile, tiles, groups;
+  bool once;  // the weights are split before the groups
+  int64_t cuts = 1;
+  int64_t rows() const { return tile * tiles; }
+};
+
+int64_t amx_blocks(int64_t k);
+
+// The choice where the node may be computed so and is modelled to be faster; none otherwise.
+std::optional<AmxChoice> choose_amx(const Node&, const Context&);
+
+// Modelled cycles of the node on AMX's tile matrices; infinity where they may not or cannot compute it.
+double amx_cycles(const Node&, const Context&);
+
+}  // namespace sinter
