@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "driver/build.h"
+#include "driver/options.h"
 
 namespace sinter {
 

@@ -10,6 +10,7 @@
 #include "emit/code.h"
 #include "emit/state.h"
 #include "ir/error.h"
+#include "ops/op.h"
 #include "plan/views.h"
 
 namespace sinter {
@@ -69,6 +70,29 @@ const char* where_text(const Plan& plan, const Place& place) {
   }
   return "arena";
 }
+
+namespace {
+
+// Whether two Values of a layer lie in the same memory: in the arena, or as an input and an output that are
+// one state, updated in place.
+bool lie_together(const Plan& plan, const Place& old, const Place& fresh) {
+  if (old.kind == Place::Kind::kArena && fresh.kind == Place::Kind::kArena) return old.offset == fresh.offset;
+  if (old.kind != Place::Kind::kInput || fresh.kind != Place::Kind::kOutput) return false;
+  const State *read = plan.states.of_input(old.index), *written = plan.states.of_output(fresh.index);
+  return read && written && read->ring == written->ring && plan.states.rings[read->ring].slots == 1;
+}
+
+// Where a layer writes some elements of what lies there already: the Value of these; else null.
+const Value* scattered(const Plan& plan, const Node& n) {
+  const std::string_view op = n.op->name;
+  const size_t updates = op == "TensorScatter" ? 1 : op == "ScatterElements" || op == "ScatterND" ? 2 : 0;
+  if (updates == 0 || n.op->domain[0] != '\0' || !n.input(updates)) return nullptr;
+  const auto old = plan.places.find(n.inputs[0]), fresh = plan.places.find(n.outputs[0]);
+  if (old == plan.places.end() || fresh == plan.places.end()) return nullptr;
+  return lie_together(plan, old->second, fresh->second) ? n.inputs[updates] : nullptr;
+}
+
+}  // namespace
 
 int64_t weights_bytes(const WeightStore& store) {
   return store.size() + (store.size() == 0 ? 0 : static_cast<int64_t>(sizeof(uint64_t)));
@@ -337,6 +361,8 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
       t["where"] = where_text(plan, it->second);
       if (it->second.kind == Place::Kind::kArena) t["offset"] = it->second.offset;
       t["bytes"] = max_bytes(*q.value);
+      if (const Value* some = scattered(plan, *l.node); some && q.kind == Parameter::Kind::kOutput)
+        t["written_bytes"] = max_bytes(*some);
       // A view, or a part of a Concat: its bytes are some of this tensor's.
       if (const Value* host = views.host(q.value); host != q.value)
         t["inside"] = {{"name", host->name}, {"bytes", max_bytes(*host)}};

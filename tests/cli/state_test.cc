@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <regex>
 
@@ -417,6 +418,20 @@ const Cache kCaches[] = {
      "copy"},
 };
 
+// NAME.map says that of each cache as many rows are written as a step has at most, 3 of all.
+void check_written(const std::string& map, int64_t capacity) {
+  int caches = 0;
+  const nlohmann::json layers = nlohmann::json::parse(contents(map))["layers"];
+  for (const auto& l : layers)
+    for (const auto& t : l["tensors"]) {
+      if (t["role"] != "write" || t["where"] != "state" || t["name"] == "P") continue;
+      if (!t.contains("written_bytes")) continue;
+      EXPECT_EQ(t["written_bytes"].get<int64_t>() * capacity, t["bytes"].get<int64_t>() * 3);
+      ++caches;
+    }
+  EXPECT_EQ(caches, 2);
+}
+
 TEST_F(StateTest, CachesThatGrow) {
   const std::vector<int64_t> steps = {3, 1, 1, 2, 1};  // 8 rows
   for (const Cache& c : kCaches) {
@@ -457,7 +472,9 @@ TEST_F(StateTest, CachesThatGrow) {
       inspect.insert(inspect.end(), options.begin(), options.end());
       run.insert(run.end(), {"--steps", "5", "--in", path("x_%.npy"), "--out", path("y_%.npy")});
       expect(inspect, 0, c.form);
+      inspect.insert(inspect.end(), {"--json", path("map.json")});
       expect(inspect, 0, c.kernel);
+      if (std::string_view(c.kernel) == "tensor_scatter") check_written(path("map.json"), std::stoll(bound));
       if (bound == "8")
         expect(run, 0, "4: y");
       else
