@@ -71,6 +71,11 @@ struct RowParts {
 // What of a kernel the planner asks: what it has a Limit for, and whether it calls code that is not ours.
 enum class Algorithm { kPlain, kWinograd, kStrassen, kTileMatrices, kForeign };
 
+// What most of a kernel's time goes into, for the model of its cost (plan/cost.h): vector arithmetic or
+// moving (an element of the operands after the other), multiply-adds in register tiles, multiply-adds that
+// load both factors, loops over single elements.
+enum class Work { kVectors, kProducts, kTaps, kLoops };
+
 // A way to compute a layer: what its weights take, and its modelled cycles. What a budget of weights chooses
 // among (plan/small_weights.cpp).
 struct WeightOffer {
@@ -83,6 +88,7 @@ struct Layer {
   std::string function;  // C++ identifier
   std::string kernel;    // the kernel's name: "conv_direct"
   Algorithm algorithm = Algorithm::kPlain;
+  Work work = Work::kLoops;
   std::string summary;  // "Conv 3x3, stride 1, 16 -> 32 channels, relu"
   std::vector<Parameter> parameters;
   std::string helpers;  // namespace-scope text before the function (templates named after the layer)
@@ -227,6 +233,7 @@ struct Kernel {
     bool reads_nchw = false;    // the planes of a picture of few channels, where the node says so
     bool joins_taps = false;    // takes a kernel row's taps as one run, unless pixels have gaps between them
     Algorithm algorithm = Algorithm::kPlain;
+    Work work = Work::kVectors;
   } can = {};
   // The ways that it has to compute a node, which it accepts: the one that it takes first, then those of less
   // weights. Null: one.

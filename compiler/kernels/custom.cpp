@@ -121,8 +121,11 @@ void emit(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_custom() {
-  static const std::vector<Kernel> table = {
-      {"custom", "a custom operator's C function", accepts, emit, {.algorithm = Algorithm::kForeign}}};
+  static const std::vector<Kernel> table = {{"custom",
+                                             "a custom operator's C function",
+                                             accepts,
+                                             emit,
+                                             {.algorithm = Algorithm::kForeign, .work = Work::kLoops}}};
   return table;
 }
 

@@ -496,6 +496,7 @@ void add_layer(const Node& n, Planning& p, bool bounded, Plan& plan) {
   LayerWriter w(n, p.context(), p.store, function, p.threads);
   k->emit(w);
   plan.layers.push_back(w.finish(k->name, k->can.algorithm));
+  plan.layers.back().work = k->can.work;
   if (k->offers) plan.layers.back().offers = k->offers(n, w.context);
   if (p.emitted) p.emitted->keep(n, *p.decisions, plan.layers.back());
 }

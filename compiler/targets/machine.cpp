@@ -17,7 +17,9 @@
 
 namespace sinter {
 
-Machine machine_of(const Target& t) {
+namespace {
+
+Machine choice_figures(const Target& t) {
   const std::string_view name = t.name, isa = t.isa;
   if (name == "cortex-a53") return {1, 0.8, 8, 2, 2, 32 << 10, 400 << 10, true, false};
   if (name == "cortex-a55") return {1, 0.9, 8, 3, 3, 32 << 10, 256 << 10, true, false};
@@ -32,6 +34,18 @@ Machine machine_of(const Target& t) {
   if (isa == "avx512") return {1, 1.2, 32, 8, 20, 32 << 10, 1 << 20, false, true, false, 0.2, 0, 0, 0, 0.8};
   if (isa == "avx2") return {2, 2, 32, 8, 20, 32 << 10, 512 << 10, false, true};
   return {1, 2, 16, 6, 12, 32 << 10, 256 << 10, false, false};
+}
+
+}  // namespace
+
+Machine machine_of(const Target& t) {
+  Machine m = choice_figures(t);
+  const std::string_view name = t.name;
+  if (name == "cortex-a53") m.tile_share = 0.77, m.mhz = 1200;
+  if (name == "cortex-a55") m.tile_share = 0.9, m.mhz = 1800;
+  if (name == "cortex-a72" || name == "aarch64") m.tile_share = 0.97, m.mhz = 1500;
+  if (name == "cortex-a78ae") m.mhz = 2000;
+  return m;
 }
 
 double stream_cycles(const Machine& m, double weight_bytes, double passes, bool near) {

@@ -25,6 +25,10 @@ struct Machine {
   // Bytes of a net's weights that stay in the third level from one run to the next, so that one thread gets
   // them at again_bytes; 0: none do.
   int64_t near_weights = 0;
+  // For the model of what layers cost (plan/cost.h): what register tiles reach of `fma`, and the clock of the
+  // usual board.
+  double tile_share = 0.95;
+  int mhz = 2400;
   double other_core_bytes() const { return exchanged_bytes > 0 ? exchanged_bytes : again_bytes; }
   int64_t reread_bytes() const { return again_at_once > 0 ? again_at_once : l1; }
   int64_t work_bytes(int threads) const {

@@ -285,12 +285,16 @@ void emit(LayerWriter& w) { Writer(w).emit(); }
 }  // namespace
 
 const std::vector<Kernel>& kernels_conv() {
-  static const std::vector<Kernel> table = {
-      {"conv_direct",
-       "direct convolution on channels-last floats, by register tiles",
-       accepts,
-       emit,
-       {.writes_apart = true, .rows = true, .reads_apart = true, .reads_nchw = true, .joins_taps = true}}};
+  static const std::vector<Kernel> table = {{"conv_direct",
+                                             "direct convolution on channels-last floats, by register tiles",
+                                             accepts,
+                                             emit,
+                                             {.writes_apart = true,
+                                              .rows = true,
+                                              .reads_apart = true,
+                                              .reads_nchw = true,
+                                              .joins_taps = true,
+                                              .work = Work::kProducts}}};
   return table;
 }
 

@@ -192,7 +192,7 @@ const std::vector<Kernel>& kernels_conv_columns() {
        "convolution to few channels: input columns by all taps of a kernel row at once",
        accepts,
        emit,
-       {.writes_apart = true, .rows = true}}};
+       {.writes_apart = true, .rows = true, .work = Work::kProducts}}};
   return table;
 }
 

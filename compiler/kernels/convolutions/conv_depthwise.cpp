@@ -251,7 +251,7 @@ const std::vector<Kernel>& kernels_conv_depthwise() {
        "depthwise convolution on channels-last floats, vectors over channels",
        accepts,
        emit,
-       {.writes_apart = true, .rows = true, .reads_apart = true}}};
+       {.writes_apart = true, .rows = true, .reads_apart = true, .work = Work::kTaps}}};
   return table;
 }
 

@@ -213,8 +213,9 @@ class Writer {
 
 void emit(LayerWriter& w) { Writer(w).emit(); }
 
-constexpr Kernel::Abilities kMatrices{.writes_apart = true, .reads_apart = true},
-    kWindows{.writes_apart = true, .rows = true, .reads_apart = true, .joins_taps = true};
+constexpr Kernel::Abilities kMatrices{.writes_apart = true, .reads_apart = true, .work = Work::kProducts},
+    kWindows{
+        .writes_apart = true, .rows = true, .reads_apart = true, .joins_taps = true, .work = Work::kProducts};
 
 }  // namespace
 

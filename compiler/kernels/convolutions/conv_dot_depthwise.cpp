@@ -199,7 +199,7 @@ const std::vector<Kernel>& kernels_conv_dot_depthwise() {
        "depthwise convolution of bytes with int32 sums, by dot products down the columns",
        accepts,
        emit,
-       {.writes_apart = true, .rows = true, .reads_apart = true}}};
+       {.writes_apart = true, .rows = true, .reads_apart = true, .work = Work::kTaps}}};
   return table;
 }
 

@@ -212,10 +212,13 @@ void emit_depthwise(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_conv_integer() {
-  constexpr Kernel::Abilities kAll{.writes_apart = true, .rows = true, .reads_apart = true};
+  constexpr Kernel::Abilities kAll{
+      .writes_apart = true, .rows = true, .reads_apart = true, .work = Work::kProducts};
+  constexpr Kernel::Abilities kTaps{
+      .writes_apart = true, .rows = true, .reads_apart = true, .work = Work::kTaps};
   static const std::vector<Kernel> table = {
       {"conv_integer_depthwise", "depthwise convolution of int16 on channels-last tensors", accepts_depthwise,
-       emit_depthwise, kAll},
+       emit_depthwise, kTaps},
       {"conv_integer", "convolution of int16 with int32 sums on channels-last tensors, by register tiles",
        accepts_conv, emit, kAll},
       {"matmul_integer", "products of int16 matrices with int32 sums, by register tiles", accepts_matmul,

@@ -170,7 +170,7 @@ const std::vector<Kernel>& kernels_conv_planes() {
        "convolution of a picture's planes, whose taps are gathered a row at a time",
        accepts,
        emit,
-       {.writes_apart = true, .rows = true, .reads_nchw = true}}};
+       {.writes_apart = true, .rows = true, .reads_nchw = true, .work = Work::kProducts}}};
   return table;
 }
 

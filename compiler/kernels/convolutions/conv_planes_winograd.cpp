@@ -333,7 +333,7 @@ const std::vector<Kernel>& kernels_conv_planes_winograd() {
        "convolution of a picture's planes, by Winograd's filtering along the rows",
        accepts,
        emit,
-       {.writes_apart = true, .rows = true, .algorithm = Algorithm::kWinograd}}};
+       {.writes_apart = true, .rows = true, .algorithm = Algorithm::kWinograd, .work = Work::kProducts}}};
   return table;
 }
 

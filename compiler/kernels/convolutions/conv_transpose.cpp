@@ -219,8 +219,11 @@ void emit(LayerWriter& w) { Writer(w).emit(); }
 
 const std::vector<Kernel>& kernels_conv_transpose() {
   static const std::vector<Kernel> table = {
-      {"conv_transpose", "transposed convolution on channels-last floats, by phases and register tiles",
-       accepts, emit}};
+      {"conv_transpose",
+       "transposed convolution on channels-last floats, by phases and register tiles",
+       accepts,
+       emit,
+       {.work = Work::kProducts}}};
   return table;
 }
 

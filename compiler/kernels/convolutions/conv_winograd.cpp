@@ -484,7 +484,11 @@ const std::vector<Kernel>& kernels_conv_winograd() {
        "channels-last, by Winograd's filtering",
        accepts,
        emit,
-       {.writes_apart = true, .reads_parts = true, .reads_apart = true, .algorithm = Algorithm::kWinograd},
+       {.writes_apart = true,
+        .reads_parts = true,
+        .reads_apart = true,
+        .algorithm = Algorithm::kWinograd,
+        .work = Work::kProducts},
        offers}};
   return table;
 }

@@ -47,11 +47,21 @@ void emit_multinomial(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_random() {
   static const std::vector<Kernel> table = {
-      {"random", "RandomUniform, RandomNormal and ...Like", accepts_filled, emit_filled},
-      {"bernoulli", "Bernoulli", [](const Node& n, const Context&) { return op_of(n) == "Bernoulli"; },
-       emit_bernoulli},
-      {"multinomial", "Multinomial", [](const Node& n, const Context&) { return op_of(n) == "Multinomial"; },
-       emit_multinomial},
+      {"random",
+       "RandomUniform, RandomNormal and ...Like",
+       accepts_filled,
+       emit_filled,
+       {.work = Work::kLoops}},
+      {"bernoulli",
+       "Bernoulli",
+       [](const Node& n, const Context&) { return op_of(n) == "Bernoulli"; },
+       emit_bernoulli,
+       {.work = Work::kLoops}},
+      {"multinomial",
+       "Multinomial",
+       [](const Node& n, const Context&) { return op_of(n) == "Multinomial"; },
+       emit_multinomial,
+       {.work = Work::kLoops}},
   };
   return table;
 }

@@ -268,7 +268,7 @@ const std::vector<Kernel>& kernels_indexing() {
       {"non_zero", "NonZero: counted, then written", accepts_non_zero, emit_non_zero},
       {"compress", "Compress", [](const Node& n, const Context&) { return accepts_op(n, "Compress"); },
        emit_compress},
-      {"unique", "Unique: by sorting row numbers", accepts_unique, emit_unique},
+      {"unique", "Unique: by sorting row numbers", accepts_unique, emit_unique, {.work = Work::kLoops}},
       {"reverse_sequence", "ReverseSequence",
        [](const Node& n, const Context&) { return accepts_op(n, "ReverseSequence"); }, emit_reverse_sequence},
       {"trilu", "Trilu", [](const Node& n, const Context&) { return accepts_op(n, "Trilu"); }, emit_trilu},

@@ -67,8 +67,8 @@ void emit_inverse(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_det() {
   static const std::vector<Kernel> table = {
-      {"det", "determinants by elimination", accepts, emit},
-      {"inverse", "inverses by elimination", accepts_inverse, emit_inverse}};
+      {"det", "determinants by elimination", accepts, emit, {.work = Work::kLoops}},
+      {"inverse", "inverses by elimination", accepts_inverse, emit_inverse, {.work = Work::kLoops}}};
   return table;
 }
 

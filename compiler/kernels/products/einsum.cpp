@@ -214,7 +214,7 @@ void emit(LayerWriter& w) { Writer(w).emit(); }
 
 const std::vector<Kernel>& kernels_einsum() {
   static const std::vector<Kernel> table = {
-      {"einsum", "sums of products over the labels of an equation", accepts, emit}};
+      {"einsum", "sums of products over the labels of an equation", accepts, emit, {.work = Work::kLoops}}};
   return table;
 }
 

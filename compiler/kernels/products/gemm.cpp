@@ -306,7 +306,11 @@ void emit(LayerWriter& w) { Writer(w).emit(); }
 
 const std::vector<Kernel>& kernels_gemm() {
   static const std::vector<Kernel> table = {
-      {"gemm", "matrix products of floats, by register tiles over packed panels", accepts, emit}};
+      {"gemm",
+       "matrix products of floats, by register tiles over packed panels",
+       accepts,
+       emit,
+       {.work = Work::kProducts}}};
   return table;
 }
 

@@ -518,7 +518,10 @@ const std::vector<Kernel>& kernels_gemm_amx() {
        "products with constant weights and convolutions on AMX's tile matrices, in three parts a float",
        accepts,
        emit,
-       {.writes_apart = true, .reads_apart = true, .algorithm = Algorithm::kTileMatrices}}};
+       {.writes_apart = true,
+        .reads_apart = true,
+        .algorithm = Algorithm::kTileMatrices,
+        .work = Work::kProducts}}};
   return table;
 }
 

@@ -382,7 +382,7 @@ const std::vector<Kernel>& kernels_gemm_strassen() {
        "products with constant weights by Strassen's seven products of quarters",
        accepts,
        emit,
-       {.writes_apart = true, .algorithm = Algorithm::kStrassen},
+       {.writes_apart = true, .algorithm = Algorithm::kStrassen, .work = Work::kProducts},
        offers}};
   return table;
 }

@@ -206,8 +206,16 @@ void emit_product(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_plain() {
   static const std::vector<Kernel> table = {
-      {"conv_plain", "convolutions of any type and layout as plain loops", accepts_conv, emit_conv},
-      {"product_plain", "matrix products of any type as plain loops", accepts_product, emit_product},
+      {"conv_plain",
+       "convolutions of any type and layout as plain loops",
+       accepts_conv,
+       emit_conv,
+       {.work = Work::kLoops}},
+      {"product_plain",
+       "matrix products of any type as plain loops",
+       accepts_product,
+       emit_product,
+       {.work = Work::kLoops}},
   };
   return table;
 }

@@ -204,7 +204,9 @@ const std::vector<Kernel>& kernels_product_of_codes() {
   static const std::vector<Kernel> table = {
       {"product_of_codes",
        "products of floats by matrices of 2 to 8 bits, decoded in registers or a panel at a time",
-       accepts_product, emit_product},
+       accepts_product,
+       emit_product,
+       {.work = Work::kProducts}},
       {"rows_of_codes", "rows of matrices of 2 to 8 bits, decoded", accepts_rows, emit_rows},
   };
   return table;

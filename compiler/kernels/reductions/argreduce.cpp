@@ -80,7 +80,8 @@ void emit(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_argreduce() {
-  static const std::vector<Kernel> table = {{"argreduce", "ArgMax and ArgMin along any axis", accepts, emit}};
+  static const std::vector<Kernel> table = {
+      {"argreduce", "ArgMax and ArgMin along any axis", accepts, emit, {.work = Work::kLoops}}};
   return table;
 }
 

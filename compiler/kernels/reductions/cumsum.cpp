@@ -93,7 +93,7 @@ void emit(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_cumsum() {
   static const std::vector<Kernel> table = {
-      {"cumsum", "running sums and products, 64 lines at a time", accepts, emit}};
+      {"cumsum", "running sums and products, 64 lines at a time", accepts, emit, {.work = Work::kLoops}}};
   return table;
 }
 

@@ -68,7 +68,8 @@ void emit(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_topk() {
-  static const std::vector<Kernel> table = {{"topk", "TopK by a heap or a tree per line", accepts, emit}};
+  static const std::vector<Kernel> table = {
+      {"topk", "TopK by a heap or a tree per line", accepts, emit, {.work = Work::kLoops}}};
   return table;
 }
 

@@ -586,10 +586,11 @@ void emit(LayerWriter& w) { Writer(w).write(); }
 }  // namespace
 
 const std::vector<Kernel>& kernels_attention() {
+  constexpr Kernel::Abilities kTiles{.work = Work::kProducts}, kLoops{.work = Work::kLoops};
   static const std::vector<Kernel> table = {
-      {"attention", "Attention of floats, blocks of keys with a running softmax", accepts, emit},
+      {"attention", "Attention of floats, blocks of keys with a running softmax", accepts, emit, kTiles},
       {"attention_plain", "Attention of any float type, with its scores as an output, as plain loops",
-       accepts_plain, emit_attention_plain},
+       accepts_plain, emit_attention_plain, kLoops},
   };
   return table;
 }

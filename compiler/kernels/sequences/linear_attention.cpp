@@ -92,8 +92,11 @@ void emit(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_linear_attention() {
-  static const std::vector<Kernel> table = {
-      {"linear_attention", "LinearAttention, all update rules, step by step", accepts, emit}};
+  static const std::vector<Kernel> table = {{"linear_attention",
+                                             "LinearAttention, all update rules, step by step",
+                                             accepts,
+                                             emit,
+                                             {.work = Work::kLoops}}};
   return table;
 }
 

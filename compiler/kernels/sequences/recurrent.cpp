@@ -577,10 +577,16 @@ void emit(LayerWriter& w) { Writer(w).write(); }
 
 const std::vector<Kernel>& kernels_recurrent() {
   static const std::vector<Kernel> table = {
-      {"recurrent", "RNN, GRU and LSTM of floats, all gates of a panel of neurons in registers", accepts,
-       emit},
-      {"recurrent_plain", "RNN, GRU and LSTM of any float type as plain loops", accepts_plain,
-       emit_recurrent_plain},
+      {"recurrent",
+       "RNN, GRU and LSTM of floats, all gates of a panel of neurons in registers",
+       accepts,
+       emit,
+       {.work = Work::kProducts}},
+      {"recurrent_plain",
+       "RNN, GRU and LSTM of any float type as plain loops",
+       accepts_plain,
+       emit_recurrent_plain,
+       {.work = Work::kLoops}},
   };
   return table;
 }

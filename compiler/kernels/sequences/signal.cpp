@@ -172,10 +172,16 @@ void emit_mel(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_signal() {
   static const std::vector<Kernel> table = {
-      {"dft", "DFT of any length, by its factors or a chirp",
-       [](const Node& n, const Context&) { return accepts_op(n, "DFT"); }, emit_dft},
-      {"stft", "STFT, one frame after the other",
-       [](const Node& n, const Context&) { return accepts_op(n, "STFT"); }, emit_stft},
+      {"dft",
+       "DFT of any length, by its factors or a chirp",
+       [](const Node& n, const Context&) { return accepts_op(n, "DFT"); },
+       emit_dft,
+       {.work = Work::kLoops}},
+      {"stft",
+       "STFT, one frame after the other",
+       [](const Node& n, const Context&) { return accepts_op(n, "STFT"); },
+       emit_stft,
+       {.work = Work::kLoops}},
       {"cosine_window", "HannWindow, HammingWindow, BlackmanWindow", accepts_window, emit_window},
       {"mel_weight_matrix", "MelWeightMatrix", accepts_mel, emit_mel},
   };

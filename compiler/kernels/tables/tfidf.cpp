@@ -39,7 +39,8 @@ void emit(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_tfidf() {
-  static const std::vector<Kernel> table = {{"tfidf", "TfIdfVectorizer, by bisection", accepts, emit}};
+  static const std::vector<Kernel> table = {
+      {"tfidf", "TfIdfVectorizer, by bisection", accepts, emit, {.work = Work::kLoops}}};
   return table;
 }
 

@@ -209,8 +209,11 @@ void emit_trees(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_trees() {
-  static const std::vector<Kernel> table = {
-      {"ml_trees", "ensembles of trees, eight rows at a time", accepts_trees, emit_trees}};
+  static const std::vector<Kernel> table = {{"ml_trees",
+                                             "ensembles of trees, eight rows at a time",
+                                             accepts_trees,
+                                             emit_trees,
+                                             {.work = Work::kLoops}}};
   return table;
 }
 

@@ -269,14 +269,27 @@ void emit_deform(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_detection() {
   static const std::vector<Kernel> table = {
-      {"non_max_suppression", "NonMaxSuppression by a tree of greatest scores per class", accepts_nms,
-       emit_nms},
-      {"roi_align", "RoiAlign", [](const Node& n, const Context&) { return accepts_op(n, "RoiAlign"); },
-       emit_roi_align},
-      {"roi_rows", "RoiAlign into rows of a tensor", accepts_roi_rows, emit_roi_rows},
-      {"max_roi_pool", "MaxRoiPool",
-       [](const Node& n, const Context&) { return accepts_op(n, "MaxRoiPool"); }, emit_max_roi_pool},
-      {"deform_conv", "DeformConv: one sampled column a position", accepts_deform, emit_deform},
+      {"non_max_suppression",
+       "NonMaxSuppression by a tree of greatest scores per class",
+       accepts_nms,
+       emit_nms,
+       {.work = Work::kLoops}},
+      {"roi_align",
+       "RoiAlign",
+       [](const Node& n, const Context&) { return accepts_op(n, "RoiAlign"); },
+       emit_roi_align,
+       {.work = Work::kLoops}},
+      {"roi_rows", "RoiAlign into rows of a tensor", accepts_roi_rows, emit_roi_rows, {.work = Work::kLoops}},
+      {"max_roi_pool",
+       "MaxRoiPool",
+       [](const Node& n, const Context&) { return accepts_op(n, "MaxRoiPool"); },
+       emit_max_roi_pool,
+       {.work = Work::kLoops}},
+      {"deform_conv",
+       "DeformConv: one sampled column a position",
+       accepts_deform,
+       emit_deform,
+       {.work = Work::kLoops}},
   };
   return table;
 }

@@ -79,8 +79,12 @@ void emit_affine(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_grid_sample() {
   static const std::vector<Kernel> table = {
-      {"grid_sample", "an image read at the positions of a grid", accepts_sample, emit_sample},
-      {"affine_grid", "positions from affine maps", accepts_affine, emit_affine},
+      {"grid_sample",
+       "an image read at the positions of a grid",
+       accepts_sample,
+       emit_sample,
+       {.work = Work::kLoops}},
+      {"affine_grid", "positions from affine maps", accepts_affine, emit_affine, {.work = Work::kLoops}},
   };
   return table;
 }

@@ -67,7 +67,7 @@ void emit(LayerWriter& w) {
 
 const std::vector<Kernel>& kernels_col2im() {
   static const std::vector<Kernel> table = {
-      {"col2im", "pixels gathered from the columns of their windows", accepts, emit}};
+      {"col2im", "pixels gathered from the columns of their windows", accepts, emit, {.work = Work::kLoops}}};
   return table;
 }
 

@@ -65,7 +65,8 @@ void emit(LayerWriter& w) {
 }  // namespace
 
 const std::vector<Kernel>& kernels_max_unpool() {
-  static const std::vector<Kernel> table = {{"max_unpool", "MaxUnpool, indices checked", accepts, emit}};
+  static const std::vector<Kernel> table = {
+      {"max_unpool", "MaxUnpool, indices checked", accepts, emit, {.work = Work::kLoops}}};
   return table;
 }
 

@@ -496,7 +496,11 @@ const std::vector<Kernel>& kernels_pool() {
        {.writes_apart = true, .rows = true, .reads_apart = true}},
       {"pool_rows", "maximum and average pools on floats with the channels outside, a row at a time",
        accepts_rows, emit_rows},
-      {"pool_plain", "pools of any type, layout and with indices as plain loops", accepts_plain, emit_plain},
+      {"pool_plain",
+       "pools of any type, layout and with indices as plain loops",
+       accepts_plain,
+       emit_plain,
+       {.work = Work::kLoops}},
   };
   return table;
 }

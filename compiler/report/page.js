@@ -1,0 +1,205 @@
+// Draws what `sinter inspect` knows of a model (the JSON in #data): the layers as a graph, their modelled time, the
+// arena over time, a roofline and a table. A layer that is clicked in one picture is marked in all.
+'use strict';
+const data = JSON.parse(document.getElementById('data').textContent);
+const layers = data.layers;
+const kColours = {arithmetic: '#3b82c4', weights: '#d1752a', tensors: '#4c9a4c', calls: '#8b8f98'};
+const kWords = {arithmetic: 'arithmetic', weights: 'weights from memory', tensors: 'tensors from memory', calls: 'loops and calls'};
+const time = l => l.modelled ? l.modelled.us : 0;
+
+const bytes = n => n < 1024 ? n + ' B' : n < 1024 * 1024 ? (n / 1024).toFixed(1) + ' KiB' : (n / 1024 / 1024).toFixed(2) + ' MiB';
+const duration = us => us < 1000 ? us.toFixed(us < 10 ? 2 : 0) + ' µs' : (us / 1000).toFixed(2) + ' ms';
+const shape = t => t.dtype + ' [' + t.shape.join(', ') + ']';
+const element = id => document.getElementById(id);
+
+function add(parent, tag, text, attributes) {
+  const e = document.createElement(tag);
+  if (text !== undefined) e.textContent = text;
+  for (const k in attributes || {}) e.setAttribute(k, attributes[k]);
+  parent.appendChild(e);
+  return e;
+}
+
+function svg(section, width, height) {
+  return d3.select('#' + section + ' .picture').append('svg').attr('viewBox', `0 0 ${width} ${height}`);
+}
+
+// --- One layer is chosen at a time.
+function choose(i) {
+  d3.selectAll('.chosen').classed('chosen', false);
+  d3.selectAll(`[data-layer="${i}"]`).classed('chosen', true);
+  const l = layers[i], pane = element('layer');
+  pane.textContent = '';
+  add(pane, 'h3', l.function);
+  add(pane, 'p', l.summary, {class: 'hint'});
+  const list = add(pane, 'dl');
+  const row = (name, value) => { add(list, 'dt', name); add(list, 'dd', value); };
+  row('kernel', l.kernel);
+  if (l.halves) row('computes', l.halves === 'none' ? 'float32' : 'float16');
+  row('operations', (l.flops / 1e6).toFixed(2) + ' MFLOP');
+  if (l.modelled) {
+    row('time', `${duration(l.modelled.us)} (${(100 * time(l) / d3.sum(layers, time)).toFixed(1)} %)`);
+    row('waits for', kWords[l.modelled.bound]);
+    row('moves', `${bytes(l.modelled.tensor_bytes)} of tensors, ${bytes(l.modelled.weight_bytes)} of weights`);
+  }
+  for (const t of l.tensors) row(t.role === 'read' ? 'reads' : 'writes', `${t.name}: ${shape(t)}, ${t.where}`);
+  for (const n of l.nodes) row('ONNX node', n);
+  if ((l.offers || []).length < 2) return;
+  add(pane, 'h3', 'Offers');
+  for (const o of l.offers) add(pane, 'p', `${o.kernel}: ${o.note}`, {class: 'hint'});
+}
+
+function totals() {
+  element('title').textContent = data.name;
+  element('subtitle').textContent = `${data.model.file} for ${data.target}, ${layers.length} layers, ${data.threads} thread(s)`;
+  const card = (value, name) => { const d = add(element('totals'), 'div'); add(d, 'b', value); add(d, 'span', name); };
+  card(bytes(data.arena_bytes), 'RAM: the arena');
+  if (data.state_bytes) card(bytes(data.state_bytes), 'RAM: the state');
+  card(bytes(data.weights_bytes), 'flash: the weights');
+  card((d3.sum(layers, l => l.flops) / 1e6).toFixed(1) + ' M', 'operations');
+  if (data.machine) card(duration(d3.sum(layers, time)), `modelled at ${data.machine.mhz} MHz`);
+  if (data.code) { card(bytes(data.code.text_bytes), 'flash: the code'); card(bytes(data.code.stack_bytes), 'stack of a run'); }
+  if (!(data.advice || []).length) element('advice').remove();
+  for (const text of data.advice || []) add(element('advice').querySelector('ol'), 'li', text);
+}
+
+// --- The graph: a box a layer, an arrow for each tensor from the layer that writes it.
+function edges() {
+  const writer = new Map(), found = new Map();
+  const put = (from, to, t) => { const key = from + '>' + to; if (!found.has(key)) found.set(key, {from, to, text: shape(t)}); };
+  data.inputs.forEach((t, i) => writer.set(t.name, 'in' + i));
+  layers.forEach((l, i) => {
+    for (const t of l.tensors)
+      if (t.role === 'read') for (const name of [t.name, t.inside && t.inside.name]) if (writer.has(name)) { put(writer.get(name), i, t); break; }
+    for (const t of l.tensors)
+      if (t.role === 'write') {
+        if (t.inside && writer.has(t.inside.name)) put(writer.get(t.inside.name), i, t);
+        writer.set(t.name, i);
+        if (t.inside) writer.set(t.inside.name, i);
+      }
+  });
+  data.outputs.forEach((t, i) => { if (writer.has(t.name)) put(writer.get(t.name), 'out' + i, t); });
+  return [...found.values()];
+}
+
+function graph() {
+  const g = new dagre.graphlib.Graph();
+  g.setGraph({nodesep: 24, ranksep: 26, ranker: layers.length > 300 ? 'longest-path' : 'network-simplex'});
+  const size = text => ({width: Math.max(90, 6.4 * text.length + 16), height: 34});
+  data.inputs.forEach((t, i) => g.setNode('in' + i, {...size(t.name), text: t.name, below: shape(t), outside: true}));
+  data.outputs.forEach((t, i) => g.setNode('out' + i, {...size(t.name), text: t.name, below: shape(t), outside: true}));
+  layers.forEach((l, i) => g.setNode(String(i), {...size(l.function), text: l.function, below: l.kernel, layer: i}));
+  const arrows = edges();
+  for (const e of arrows) g.setEdge(String(e.from), String(e.to), {text: e.text});
+  dagre.layout(g);
+  const height = 620, picture = svg('graph', 860, height), inner = picture.append('g');
+  picture.append('defs').append('marker').attr({id: 'tip', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto'})
+      .append('path').attr({d: 'M0,0 8,4 0,8z', class: 'tip', fill: '#888'});
+  const line = d3.svg.line().x(p => p.x).y(p => p.y).interpolate('basis');
+  for (const e of g.edges())
+    inner.append('path').attr({class: 'edge', d: line(g.edge(e).points), 'marker-end': 'url(#tip)'}).append('title').text(g.edge(e).text);
+  const slowest = d3.max(layers, time) || 1, heat = d3.scale.linear().domain([0, slowest]).range(['#e8edf3', '#e8654f']);
+  for (const name of g.nodes()) {
+    const n = g.node(name), box = inner.append('g').attr({class: n.outside ? 'outside' : 'node', transform: `translate(${n.x - n.width / 2},${n.y - n.height / 2})`});
+    const rect = box.append('rect').attr({width: n.width, height: n.height, rx: 5});
+    box.append('text').attr({x: n.width / 2, y: 14, 'text-anchor': 'middle'}).text(n.text);
+    box.append('text').attr({x: n.width / 2, y: 28, 'text-anchor': 'middle', opacity: .7}).text(n.below);
+    if (n.outside) continue;
+    rect.style('fill', heat(time(layers[n.layer])));
+    box.attr('data-layer', n.layer).on('click', () => choose(n.layer)).append('title').text(layers[n.layer].summary);
+  }
+  // All of it, but no smaller than can be read; a long net begins at its top.
+  const whole = g.graph(), scale = Math.min(1, Math.max(.45, Math.min(860 / whole.width, height / whole.height)));
+  const zoom = d3.behavior.zoom().scaleExtent([.05, 4]).on('zoom', () => inner.attr('transform', `translate(${d3.event.translate})scale(${d3.event.scale})`));
+  zoom.scale(scale).translate([430 - whole.width * scale / 2, 10]);
+  picture.call(zoom);
+  zoom.event(picture);
+  return arrows.length;
+}
+
+function axis(picture, scale, orient, x, y, format, ticks) {
+  const a = d3.svg.axis().scale(scale).orient(orient).tickFormat(format);
+  if (ticks) a.ticks(ticks);
+  picture.append('g').attr({class: 'axis', transform: `translate(${x},${y})`}).call(a);
+}
+
+function bars() {
+  const timed = layers.map((l, i) => ({l, i})).filter(x => x.l.modelled), row = 16, left = 210, width = 1200;
+  if (!timed.length) return element('time').remove();
+  for (const k in kColours) {
+    const s = add(document.querySelector('#time .legend'), 'span');
+    add(s, 'i', '', {style: 'background:' + kColours[k]});
+    s.appendChild(document.createTextNode(kWords[k]));
+  }
+  const picture = svg('time', width, timed.length * row + 34);
+  const x = d3.scale.linear().domain([0, d3.max(timed, t => time(t.l))]).range([left, width - 90]);
+  timed.forEach((t, k) => {
+    picture.append('text').attr({x: left - 8, y: k * row + 13, 'text-anchor': 'end'}).text(t.l.function.slice(0, 32));
+    picture.append('rect').attr({class: 'bar', 'data-layer': t.i, x: left, y: k * row + 3, height: row - 4, width: Math.max(1, x(time(t.l)) - left), fill: kColours[t.l.modelled.bound]})
+        .on('click', () => choose(t.i)).append('title').text(t.l.summary);
+    picture.append('text').attr({x: x(time(t.l)) + 6, y: k * row + 13}).text(duration(time(t.l)));
+  });
+  axis(picture, x, 'bottom', 0, timed.length * row + 4, duration, 6);
+}
+
+function memory() {
+  const width = 1200, height = 420, left = 80, blocks = data.blocks || [];
+  if (!blocks.length) return element('memory').remove();
+  const picture = svg('memory', width, height + 40);
+  const x = d3.scale.linear().domain([0, layers.length]).range([left, width - 10]), y = d3.scale.linear().domain([0, data.arena_bytes]).range([height, 10]);
+  blocks.forEach((b, k) => {
+    picture.append('rect').attr({class: 'block', 'data-layer': b.first, x: x(b.first), width: Math.max(1, x(b.last + 1) - x(b.first)), y: y(b.offset + b.bytes),
+          height: Math.max(.5, y(b.offset) - y(b.offset + b.bytes)), fill: b.scratch ? '#a5abb5' : d3.hsl(47 * k % 360, .5, .62)})
+        .on('click', () => choose(b.first)).append('title').text(`${b.label}: ${bytes(b.bytes)} at ${b.offset}, layers ${b.first} to ${b.last}`);
+  });
+  axis(picture, x, 'bottom', 0, height, d3.format('d'));
+  axis(picture, y, 'left', left, 0, bytes, 6);
+  const at = i => blocks.filter(b => b.first <= i && i <= b.last), size = i => d3.sum(at(i), b => b.bytes);
+  const peak = d3.range(layers.length).reduce((best, i) => size(i) > size(best) ? i : best, 0);
+  const owners = document.querySelector('#memory .owners');
+  add(owners, 'p', `Most is in use at layer ${peak}, ${layers[peak].function}: ${bytes(size(peak))} of ${bytes(data.arena_bytes)}.`);
+  const list = add(owners, 'ul');
+  for (const b of at(peak).sort((a, c) => c.bytes - a.bytes).slice(0, 6)) add(list, 'li', `${bytes(b.bytes)}: ${b.label}`);
+}
+
+function roofline() {
+  const m = data.machine, dots = layers.map((l, i) => ({l, i})).filter(d => d.l.modelled && d.l.flops > 0 && time(d.l) > 0);
+  if (!m || !dots.length) return element('roofline').remove();
+  const width = 1200, height = 380, left = 70;
+  const intensity = d => d.l.flops / Math.max(1, d.l.modelled.tensor_bytes + d.l.modelled.weight_bytes), speed = d => d.l.flops / time(d.l) / 1e3;
+  const x = d3.scale.log().domain([d3.min(dots, intensity) / 2, 2 * Math.max(d3.max(dots, intensity), m.gflops / m.gbytes)]).range([left, width - 20]);
+  const y = d3.scale.log().domain([d3.min(dots, speed) / 2, 2 * Math.max(m.gflops, d3.max(dots, speed))]).range([height, 10]);
+  const picture = svg('roofline', width, height + 40), plain = v => '125'.includes(v.toExponential()[0]) ? String(+v.toPrecision(2)) : '';
+  axis(picture, x, 'bottom', 0, height, plain, 6);
+  axis(picture, y, 'left', left, 0, plain, 6);
+  picture.append('text').attr({x: width - 24, y: height - 8, 'text-anchor': 'end'}).text('operations a byte');
+  picture.append('text').attr({x: left + 6, y: 22}).text('GFLOP/s');
+  const roof = x.ticks(60).concat(x.domain(), m.gflops / m.gbytes).sort((a, b) => a - b).map(v => [x(v), y(Math.max(y.domain()[0], Math.min(m.gflops, v * m.gbytes)))]);
+  picture.append('path').attr({class: 'roof', d: d3.svg.line()(roof)});
+  for (const d of dots)
+    picture.append('circle').attr({'data-layer': d.i, cx: x(intensity(d)), cy: y(speed(d)), r: 5, fill: kColours[d.l.modelled.bound], 'fill-opacity': .75})
+        .on('click', () => choose(d.i)).append('title').text(`${d.l.function}: ${d.l.summary}`);
+}
+
+function table() {
+  const t = document.querySelector('#table table'), head = add(add(t, 'thead'), 'tr');
+  const columns = ['#', 'layer', 'what', 'kernel', 'output', 'MFLOP', 'time', 'waits for'], numbers = new Set(['#', 'MFLOP', 'time']);
+  for (const c of columns) add(head, 'th', c, numbers.has(c) ? {class: 'number'} : {});
+  const body = add(t, 'tbody');
+  layers.forEach((l, i) => {
+    const out = l.tensors.find(x => x.role === 'write'), row = add(body, 'tr', undefined, {'data-layer': i});
+    const cells = [i, l.function, l.summary, l.kernel, out ? shape(out) : '', (l.flops / 1e6).toFixed(3), l.modelled ? duration(time(l)) : '', l.modelled ? kWords[l.modelled.bound] : ''];
+    cells.forEach((c, k) => add(row, 'td', c, numbers.has(columns[k]) ? {class: 'number'} : {}));
+    row.onclick = () => choose(i);
+  });
+}
+
+totals();
+const arrows = graph();
+bars();
+memory();
+roofline();
+table();
+// What a test asks for: how much was drawn.
+document.body.dataset.drawn = `layers ${document.querySelectorAll('.node').length} arrows ${arrows} bars ${document.querySelectorAll('.bar').length} ` +
+    `blocks ${document.querySelectorAll('.block').length} dots ${document.querySelectorAll('circle').length} rows ${document.querySelectorAll('tbody tr').length}`;

@@ -1,0 +1,45 @@
+// What sinter knows of a compiled model, for people: NAME.map with what each layer costs, which kernels
+// offered to compute it, where memory goes and what would help; as JSON, and as a page to look at.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "driver/compile.h"
+#include "plan/cost.h"
+
+namespace sinter {
+
+// A way in which a layer could be computed.
+struct Offer {
+  std::string kernel;
+  std::string note;  // "taken; 1.24 Mcycles, 36864 bytes of weights", or why it is not
+  bool taken = false;
+};
+// The kernels that can compute a layer of the plan, the one that does first; then what its arithmetic would
+// have allowed and why that was not done. Empty for If, Loop and Scan.
+std::vector<Offer> offers_of(const Compiled&, size_t layer);
+
+// The changes that would save most of the modelled time, at most three, the first the one that saves most.
+std::vector<std::string> advice(const Compiled&, const std::vector<LayerCost>&);
+
+// A rectangle of the memory plan: bytes of the arena over layers.
+struct Block {
+  std::string label;
+  size_t first, last;
+  int64_t offset, bytes;
+  bool scratch;
+};
+std::vector<Block> memory_blocks(const Plan&);
+
+// NAME.map and, beside each layer, `modelled` {cycles, us, bound, weight_bytes, tensor_bytes} and `offers`;
+// `machine`, `blocks`, `advice`. Microseconds are those of the usual board's clock.
+std::string report_json(const Compiled&);
+// The same drawn: one HTML file that needs no network. Refused where sinter was built without the libraries
+// that draw it.
+std::string report_page(const Compiled&);
+
+// The parts of the page, which travel inside the compiler (cmake/embed_report.cmake): "page.html",
+// "page.css", "page.js", "libraries"; the last is empty where they were missing.
+const std::string& report_file(const std::string& name);
+
+}  // namespace sinter
