@@ -73,6 +73,15 @@ const char* where_text(const Plan& plan, const Place& place) {
 
 namespace {
 
+// The member of NAME_inputs or NAME_outputs in whose buffer a Value lies; empty: in none.
+std::string member_at(const Graph& g, const Plan& plan, const Place& place) {
+  const bool input = place.kind == Place::Kind::kInput;
+  if (!input && place.kind != Place::Kind::kOutput) return "";
+  for (const Member& m : input ? input_members(g, plan.states) : output_members(g, plan.states))
+    if (m.index == place.index) return m.name;
+  return "";
+}
+
 // Whether two Values of a layer lie in the same memory: in the arena, or as an input and an output that are
 // one state, updated in place.
 bool lie_together(const Plan& plan, const Place& old, const Place& fresh) {
@@ -360,6 +369,7 @@ std::string map_json(const Graph& g, const Plan& plan, const Target& target, con
       t["role"] = q.kind == Parameter::Kind::kInput ? "read" : "write";
       t["where"] = where_text(plan, it->second);
       if (it->second.kind == Place::Kind::kArena) t["offset"] = it->second.offset;
+      if (const std::string member = member_at(g, plan, it->second); !member.empty()) t["member"] = member;
       t["bytes"] = max_bytes(*q.value);
       if (const Value* some = scattered(plan, *l.node); some && q.kind == Parameter::Kind::kOutput)
         t["written_bytes"] = max_bytes(*some);

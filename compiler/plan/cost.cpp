@@ -1,6 +1,7 @@
 #include "plan/cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "ops/op.h"
@@ -68,7 +69,7 @@ class Model {
 
   bool has_own_model() const { return !l_.offers.empty(); }
   // It counts what a core out of order hides; in order, transforms and sums wait for each other.
-  double own_model() const { return l_.offers[0].cycles * (m_.in_order ? 1.3 : 1); }
+  double own_model() const { return l_.offers[0].cycles * (m_.in_order ? 1.5 : 1); }
 
   void count_bytes() {
     const Decision& d = plan_.decision(i_);
@@ -92,7 +93,7 @@ class Model {
     const double adds = l_.flops / 2;
     switch (l_.work) {
       case Work::kProducts:
-        return adds / products_a_cycle() * (l_.algorithm == Algorithm::kWinograd ? kFiltered : 1);
+        return adds / products_a_cycle() * (l_.algorithm == Algorithm::kWinograd ? filtered() : 1);
       case Work::kTaps: return adds / (of_bytes() ? 2 * lanes() : lanes()) * tap();
       case Work::kVectors: return vectors();
       case Work::kLoops: return l_.flops * kCyclesOfLoop;
@@ -100,7 +101,14 @@ class Model {
     return 0;
   }
   static constexpr double kCyclesOfLoop = 1.5;
-  static constexpr double kFiltered = 0.6;  // of the multiply-adds are left by filtering along the rows
+  // What filtering along the rows leaves of a picture's convolution, transforms included: by the taps of a
+  // row, of which flops tells the square times the picture's few channels.
+  double filtered() const {
+    const Shape& x = n_.inputs[0]->type.shape;
+    const double channels = static_cast<double>(std::min(x[1].hi(), x.back().hi()));
+    const double taps = std::sqrt(l_.flops / 2 / channels / elements(n_.outputs[0]));
+    return std::min(1.0, 3.6 / taps);
+  }
   // Both factors of a multiply-add are loaded, out of order beside it.
   double tap() const {
     return m_.in_order ? 1 / m_.fma + 2 / m_.ops : 1.05 * std::max(1 / m_.fma, 2 / m_.ops);
@@ -118,7 +126,7 @@ class Model {
     double most = elements(n_.outputs[0]);
     for (size_t k = 0; k < n_.inputs.size(); ++k)
       if (const Value* v = n_.inputs[k]; v && !v->data) most = std::max(most, elements(v));
-    return 1.2 * (most * 2 + l_.flops) / filled_lanes() / m_.ops;
+    return (m_.in_order ? 2 : 1.5) * (most * 2 + l_.flops) / filled_lanes() / m_.ops;
   }
 
   // Where rows are shorter than a vector and are not one with their neighbours, elements go one by one.

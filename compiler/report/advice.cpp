@@ -109,7 +109,7 @@ class Adviser {
       if (costs_[i].bound() == Bound::kArithmetic && c_.plan.layers[i].work != Work::kLoops)
         parts += costs_[i].arithmetic;
     if (c_.options.threads == 1 && parts > 2e6)  // less is over before threads are awake
-      add(0.42 * parts, "--threads 2, where the board has a second core to give");
+      add(0.42 * std::min(parts, all_), "--threads 2, where the board has a second core to give");
   }
 
   const Compiled& c_;

@@ -66,29 +66,30 @@ function totals() {
 // --- The graph: a box a layer, an arrow for each tensor from the layer that writes it.
 function edges() {
   const writer = new Map(), found = new Map();
+  const members = new Map(data.outputs.map((t, i) => [t.member, i]));
   const put = (from, to, t) => { const key = from + '>' + to; if (!found.has(key)) found.set(key, {from, to, text: shape(t)}); };
-  data.inputs.forEach((t, i) => writer.set(t.name, 'in' + i));
+  data.inputs.forEach((t, i) => writer.set(t.member, 'in' + i));
   layers.forEach((l, i) => {
     for (const t of l.tensors)
-      if (t.role === 'read') for (const name of [t.name, t.inside && t.inside.name]) if (writer.has(name)) { put(writer.get(name), i, t); break; }
+      if (t.role === 'read') for (const name of [t.where === 'input' ? t.member : t.name, t.inside && t.inside.name]) if (writer.has(name)) { put(writer.get(name), i, t); break; }
     for (const t of l.tensors)
       if (t.role === 'write') {
         if (t.inside && writer.has(t.inside.name)) put(writer.get(t.inside.name), i, t);
         writer.set(t.name, i);
         if (t.inside) writer.set(t.inside.name, i);
+        if (t.where === 'output' && members.has(t.member)) put(i, 'out' + members.get(t.member), t);
       }
   });
-  data.outputs.forEach((t, i) => { if (writer.has(t.name)) put(writer.get(t.name), 'out' + i, t); });
   return [...found.values()];
 }
 
 function graph() {
   const g = new dagre.graphlib.Graph();
   g.setGraph({nodesep: 24, ranksep: 26, ranker: layers.length > 300 ? 'longest-path' : 'network-simplex'});
-  const size = text => ({width: Math.max(90, 6.4 * text.length + 16), height: 34});
-  data.inputs.forEach((t, i) => g.setNode('in' + i, {...size(t.name), text: t.name, below: shape(t), outside: true}));
-  data.outputs.forEach((t, i) => g.setNode('out' + i, {...size(t.name), text: t.name, below: shape(t), outside: true}));
-  layers.forEach((l, i) => g.setNode(String(i), {...size(l.function), text: l.function, below: l.kernel, layer: i}));
+  const size = (text, below) => ({width: Math.max(90, 6.4 * Math.max(text.length, below.length) + 16), height: 34});
+  data.inputs.forEach((t, i) => g.setNode('in' + i, {...size(t.name, shape(t)), text: t.name, below: shape(t), outside: true}));
+  data.outputs.forEach((t, i) => g.setNode('out' + i, {...size(t.name, shape(t)), text: t.name, below: shape(t), outside: true}));
+  layers.forEach((l, i) => g.setNode(String(i), {...size(l.function, l.kernel), text: l.function, below: l.kernel, layer: i}));
   const arrows = edges();
   for (const e of arrows) g.setEdge(String(e.from), String(e.to), {text: e.text});
   dagre.layout(g);

@@ -71,6 +71,29 @@ TEST_F(Report, SaysWhatALayerCostsAndWhatElseCouldComputeIt) {
   EXPECT_GT(most, j["arena_bytes"].get<int64_t>() - 64);
 }
 
+// What is modelled is not far from what a simulator of these cores counts (bench/modelled.py; small nets are
+// furthest off).
+TEST_F(Report, ModelledTimeIsNearTheSimulators) {
+  const struct {
+    const char *net, *core;
+    double mcycles;
+  } cases[] = {{"segmentation", "cortex-a53", 12.01}, {"segmentation", "cortex-a72", 6.13},
+               {"segmentation", "cortex-a76", 3.29},  {"audio/denoise", "cortex-a53", 0.38},
+               {"audio/denoise", "cortex-a72", 0.21}, {"audio/denoise", "cortex-a76", 0.16}};
+  for (const auto& c : cases) {
+    const std::string net = std::string_view(c.net).find('/') == std::string_view::npos
+                                ? fmt::format("{0}/{0}", c.net)
+                                : std::string(c.net);
+    expect({"inspect", fmt::format("{}/examples/{}.onnx", SINTER_SOURCE_DIR, net), "--target", c.core,
+            "--json", path("m.json")},
+           0, "modelled");
+    double cycles = 0;
+    for (const json j = json::parse(contents(path("m.json"))); const auto& l : j["layers"])
+      cycles += l["modelled"]["cycles"].get<double>();
+    EXPECT_NEAR(cycles / 1e6 / c.mcycles, 1, 0.45) << net << " on " << c.core;
+  }
+}
+
 TEST_F(Report, AdviceIsWhatTheTargetCanDo) {
   save_net();
   const auto says = [&](const char* target, const char* word) {
