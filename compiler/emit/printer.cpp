@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "emit/tidy_text.h"
 #include "ir/words.h"
 
 namespace sinter {
@@ -16,9 +17,8 @@ void Printer::put(std::string_view lines) {
       continue;
     }
     if (one[0] == '}') --depth_;
-    text_.append(static_cast<size_t>(std::max(depth_, 0)) * 2, ' ');
-    text_ += one;
-    text_ += '\n';
+    // Two columns are left for the function around a layer's body (indented).
+    text_ += wrapped(tidied(one), static_cast<size_t>(std::max(depth_, 0)) * 2, 108);
     if (one.back() == '{') ++depth_;
   }
 }

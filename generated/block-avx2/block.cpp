@@ -35,7 +35,8 @@ using sinter::avx2::abs;  // the C library has one for every type as well
     const float* __restrict bias,  // [8]
     float* __restrict y) {  // [1][8][8][8]
   // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+  const auto panel = [&](auto vectors, auto last, std::int64_t c,
+      const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
     for (std::int64_t o0 = 0; o0 < 8; ++o0) {
       const std::int64_t i0 = o0 * 2 - 1;
@@ -49,7 +50,8 @@ using sinter::avx2::abs;  // the C library has one for every type as well
           for (std::int64_t k0 = 3; k0 < 5; ++k0) ask_for<kPixels * 2>(x + ((ci * 16 + i0 + k0) * 16 + ox * 2 - 1));
         for (std::int64_t ci = 0; ci < 3; ++ci) {
           for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-            mac_few<3>(sum, x + ((ci * 16 + i0 + k0) * 16 + ox * 2 - 1), 2, wp + (ci * 9 + (k0 * 3 + 0)) * (kVectors * kLanes));
+            mac_few<3>(sum, x + ((ci * 16 + i0 + k0) * 16 + ox * 2 - 1), 2,
+                wp + (ci * 9 + (k0 * 3)) * (kVectors * kLanes));
           }
         }
         SINTER_UNROLL
@@ -61,13 +63,15 @@ using sinter::avx2::abs;  // the C library has one for every type as well
           }
         }
       };
-      [[maybe_unused]] const auto edge = [&](auto pixels, std::int64_t ox, std::int64_t first, std::int64_t end) __attribute__((always_inline)) {
+      [[maybe_unused]] const auto edge = [&](auto pixels, std::int64_t ox, std::int64_t first,
+          std::int64_t end) __attribute__((always_inline)) {
         constexpr int kPixels = pixels.value;
         Chains<kVectors> sums;
         chains_bias(sums, bias + c);
         for (std::int64_t ci = 0; ci < 3; ++ci) {
           for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-            mac_chains(sums, x + ((ci * 16 + i0 + k0) * 16 + ox * 2 - 1 + first), wp + (ci * 9 + (k0 * 3 + first)) * (kVectors * kLanes), end - first);
+            mac_chains(sums, x + ((ci * 16 + i0 + k0) * 16 + ox * 2 - 1 + first),
+                wp + (ci * 9 + (k0 * 3 + first)) * (kVectors * kLanes), end - first);
           }
         }
         const Tile<kVectors, kPixels> sum = chains_sum(sums);
@@ -81,7 +85,9 @@ using sinter::avx2::abs;  // the C library has one for every type as well
         }
       };
       std::int64_t ox = 0;
-      for (; ox < 1; ++ox) edge(Int<1>(), ox, sinter::max_of(std::int64_t{0}, sinter::ceil_div(1 - ox * 2, 1)), sinter::min_of(std::int64_t{3}, sinter::ceil_div(16 + 1 - ox * 2, 1)));
+      for (; ox < 1; ++ox) edge(Int<1>(), ox,
+          sinter::max_of(std::int64_t{0}, sinter::ceil_div(1 - ox * 2, 1)), sinter::min_of(std::int64_t{3},
+          sinter::ceil_div(16 + 1 - ox * 2, 1)));
       for (std::int64_t k = 0; k < 1; ++k, ox += 7) tile(Int<7>(), ox);
     }
   };
@@ -108,7 +114,8 @@ using sinter::avx2::abs;  // the C library has one for every type as well
       t += run;
     }
     // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-    const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+    const auto panel = [&](auto vectors, auto last, std::int64_t c,
+        const float* wp) __attribute__((always_inline)) {
       constexpr int kVectors = vectors.value;
       const auto products = [&]() __attribute__((noinline)) {
         for (std::int64_t k = 0; k < 36; ++k) {
@@ -140,8 +147,12 @@ using sinter::avx2::abs;  // the C library has one for every type as well
           constexpr int lanes = valid.value;
           const std::int64_t oc = c + o * kLanes;
           const f32v b = load(bias + oc);
-          winograd_output<4, 4, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 96, 8 - oy, sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
-            store_lanes(y + ((oy + i) * 8 + ox + j) * 8 + oc, hard_swish(add(add(sum, b), load_lanes(x + (oy + i) * 64 + (ox + j) * 8 + oc, lanes))), lanes);
+          winograd_output<4, 4, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 96, 8 - oy,
+              sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j,
+              f32v sum) __attribute__((always_inline)) {
+            store_lanes(y + ((oy + i) * 8 + ox + j) * 8 + oc,
+                hard_swish(add(add(sum, b), load_lanes(x + (oy + i) * 64 + (ox + j) * 8 + oc,
+                lanes))), lanes);
           });
         };
         constexpr int kFull = last.value == kLanes ? kVectors : kVectors - 1;
@@ -161,13 +172,14 @@ using sinter::avx2::abs;  // the C library has one for every type as well
     const float* __restrict bias,  // [2]
     float* __restrict y) {  // [1][8][8][2]
   // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+  const auto panel = [&](auto vectors, auto last, std::int64_t c,
+      const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
     [[maybe_unused]] const auto tile = [&](auto pixels, std::int64_t ox) __attribute__((always_inline)) {
       constexpr int kPixels = pixels.value;
       Tile<kVectors, kPixels> sum;
       tile_bias(sum, bias + c);
-      mac(sum, x + (ox) * 8, 8, wp + 0 * (8 * kVectors * kLanes), 8);
+      mac(sum, x + ox * 8, 8, wp, 8);
       SINTER_UNROLL
       for (int t = 0; t < kPixels; ++t) {
         SINTER_UNROLL
@@ -181,7 +193,7 @@ using sinter::avx2::abs;  // the C library has one for every type as well
     for (std::int64_t k = 0; k < 1; ++k, ox += 10) tile(Int<10>(), ox);
     for (std::int64_t k = 0; k < 6; ++k, ox += 9) tile(Int<9>(), ox);
   };
-  panel(Int<1>(), Int<2>(), 0, w + 0);
+  panel(Int<1>(), Int<2>(), 0, w);
 }
 
 // 3  map: Transpose float32[1,8,8,2] -> [1,2,8,8]
@@ -206,9 +218,12 @@ extern "C" int block_run(const block_inputs* in, block_outputs* out, void* arena
 
   const unsigned floats = sinter::float_mode();  // the caller's, which comes back
   sinter::subnormals_are_zeros();
-  block_layers::stem(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 896), sinter::at<float>(a, 27648));
-  block_layers::body(sinter::at<float>(a, 27648), sinter::at<float>(w, 960), sinter::at<float>(w, 10176), sinter::at<float>(a, 29696), sinter::at<float>(a, 0), sinter::at<float>(a, 13824));
-  block_layers::head(sinter::at<float>(a, 29696), sinter::at<float>(w, 10240), sinter::at<float>(w, 10496), sinter::at<float>(a, 0));
+  block_layers::stem(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 896),
+      sinter::at<float>(a, 27648));
+  block_layers::body(sinter::at<float>(a, 27648), sinter::at<float>(w, 960), sinter::at<float>(w, 10176),
+      sinter::at<float>(a, 29696), sinter::at<float>(a, 0), sinter::at<float>(a, 13824));
+  block_layers::head(sinter::at<float>(a, 29696), sinter::at<float>(w, 10240), sinter::at<float>(w, 10496),
+      sinter::at<float>(a, 0));
   block_layers::map(sinter::at<float>(a, 0), out->map);
   sinter::set_float_mode(floats);
   return BLOCK_OK;

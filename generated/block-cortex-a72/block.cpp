@@ -46,11 +46,12 @@ using sinter::neon::abs;  // the C library has one for every type as well
     if (k0_last - k0_first < 3) for (std::int64_t i = 0; i < 8 * 28; i += kLanes) store(taps + i, zero());
     for (std::int64_t ci = 0; ci < 3; ++ci) {
       for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-        gather_taps<3>(x + ((ci * 16 + i0 + k0) * 16 + 0), 16, 1, 2, 8, taps + ci * 9 + (k0 * 3 + 0), 28);
+        gather_taps<3>(x + ((ci * 16 + i0 + k0) * 16), 16, 1, 2, 8, taps + ci * 9 + (k0 * 3), 28);
       }
     }
     // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-    const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+    const auto panel = [&](auto vectors, auto last, std::int64_t c,
+        const float* wp) __attribute__((always_inline)) {
       constexpr int kVectors = vectors.value;
       const auto tile = [&](auto pixels, std::int64_t ox) __attribute__((always_inline)) {
         constexpr int kPixels = pixels.value;
@@ -93,7 +94,8 @@ using sinter::neon::abs;  // the C library has one for every type as well
       t += run;
     }
     // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-    const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+    const auto panel = [&](auto vectors, auto last, std::int64_t c,
+        const float* wp) __attribute__((always_inline)) {
       constexpr int kVectors = vectors.value;
       const auto products = [&]() __attribute__((noinline)) {
         for (std::int64_t k = 0; k < 36; ++k) {
@@ -120,8 +122,12 @@ using sinter::neon::abs;  // the C library has one for every type as well
           constexpr int lanes = valid.value;
           const std::int64_t oc = c + o * kLanes;
           const f32v b = load(bias + oc);
-          winograd_output<4, 4, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 88, 8 - oy, sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
-            store_lanes(y + ((oy + i) * 8 + ox + j) * 8 + oc, hard_swish(add(add(sum, b), load_lanes(x + (oy + i) * 64 + (ox + j) * 8 + oc, lanes))), lanes);
+          winograd_output<4, 4, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 88, 8 - oy,
+              sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j,
+              f32v sum) __attribute__((always_inline)) {
+            store_lanes(y + ((oy + i) * 8 + ox + j) * 8 + oc,
+                hard_swish(add(add(sum, b), load_lanes(x + (oy + i) * 64 + (ox + j) * 8 + oc,
+                lanes))), lanes);
           });
         };
         constexpr int kFull = last.value == kLanes ? kVectors : kVectors - 1;
@@ -141,13 +147,14 @@ using sinter::neon::abs;  // the C library has one for every type as well
     const float* __restrict bias,  // [2]
     float* __restrict y) {  // [1][8][8][2]
   // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+  const auto panel = [&](auto vectors, auto last, std::int64_t c,
+      const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
     [[maybe_unused]] const auto tile = [&](auto pixels, std::int64_t ox) __attribute__((always_inline)) {
       constexpr int kPixels = pixels.value;
       Tile<kVectors, kPixels> sum;
       tile_bias(sum, bias + c);
-      mac(sum, x + (ox) * 8, 8, wp + 0 * (8 * kVectors * kLanes), 8);
+      mac(sum, x + ox * 8, 8, wp, 8);
       SINTER_UNROLL
       for (int t = 0; t < kPixels; ++t) {
         SINTER_UNROLL
@@ -161,7 +168,7 @@ using sinter::neon::abs;  // the C library has one for every type as well
     for (std::int64_t k = 0; k < 4; ++k, ox += 13) tile(Int<13>(), ox);
     for (std::int64_t k = 0; k < 1; ++k, ox += 12) tile(Int<12>(), ox);
   };
-  panel(Int<1>(), Int<2>(), 0, w + 0);
+  panel(Int<1>(), Int<2>(), 0, w);
 }
 
 // 3  map: Transpose float32[1,8,8,2] -> [1,2,8,8]
@@ -184,9 +191,12 @@ extern "C" int block_run(const block_inputs* in, block_outputs* out, void* arena
   if (!sinter::has_tag(w + 10384, UINT64_C(0x8d598c8b5c3baddf))) return BLOCK_E_WEIGHTS;
   unsigned char* const a = static_cast<unsigned char*>(arena);
 
-  block_layers::stem(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 896), sinter::at<float>(a, 25344), sinter::at<float>(a, 0));
-  block_layers::body(sinter::at<float>(a, 25344), sinter::at<float>(w, 960), sinter::at<float>(w, 10176), sinter::at<float>(a, 27392), sinter::at<float>(a, 0), sinter::at<float>(a, 12672));
-  block_layers::head(sinter::at<float>(a, 27392), sinter::at<float>(w, 10240), sinter::at<float>(w, 10368), sinter::at<float>(a, 0));
+  block_layers::stem(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 896),
+      sinter::at<float>(a, 25344), sinter::at<float>(a, 0));
+  block_layers::body(sinter::at<float>(a, 25344), sinter::at<float>(w, 960), sinter::at<float>(w, 10176),
+      sinter::at<float>(a, 27392), sinter::at<float>(a, 0), sinter::at<float>(a, 12672));
+  block_layers::head(sinter::at<float>(a, 27392), sinter::at<float>(w, 10240), sinter::at<float>(w, 10368),
+      sinter::at<float>(a, 0));
   block_layers::map(sinter::at<float>(a, 0), out->map);
   return BLOCK_OK;
 }

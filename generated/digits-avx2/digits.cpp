@@ -41,7 +41,8 @@ using sinter::avx2::abs;  // the C library has one for every type as well
     std::int64_t N) {  // input "image" axis 0
   std::int64_t copied = 0;  // the row behind those in the ring
   // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+  const auto panel = [&](auto vectors, auto last, std::int64_t c,
+      const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
     Ahead<1> ahead{wp + 9 * (kVectors * kLanes)};
     for (std::int64_t n = 0; n < N; ++n) {
@@ -61,7 +62,8 @@ using sinter::avx2::abs;  // the C library has one for every type as well
           Tile<kVectors, kPixels> sum;
           tile_bias(sum, bias + c);
           for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-            mac(sum, padded + (i0 + k0) % 3 * 10 + ox * 1, 1, wp + (k0 * 3 + 0) * (1 * kVectors * kLanes), 3, RowOf<kVectors>(), ahead);
+            mac(sum, padded + (i0 + k0) % 3 * 10 + ox, 1, wp + (k0 * 3) * (kVectors * kLanes), 3,
+                RowOf<kVectors>(), ahead);
           }
           SINTER_UNROLL
           for (int t = 0; t < kPixels; ++t) {
@@ -98,11 +100,13 @@ using sinter::avx2::abs;  // the C library has one for every type as well
       for (std::int64_t t = 0; t < count;) {
         const std::int64_t ty = (first + t) / 2, tx = (first + t) % 2;
         const std::int64_t run = sinter::min_of(count - t, 2 - tx);
-        winograd_input<4, 4, 3, 3, 1, 1>(x + n * 8 * 8 * 32, 8, 8, 32, ty * 4 - 1, tx * 4 - 1, run, v + t * 32, 208, 32);
+        winograd_input<4, 4, 3, 3, 1, 1>(x + n * 8 * 8 * 32, 8, 8, 32, ty * 4 - 1, tx * 4 - 1, run,
+            v + t * 32, 208, 32);
         t += run;
       }
       // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-      const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+      const auto panel = [&](auto vectors, auto last, std::int64_t c,
+          const float* wp) __attribute__((always_inline)) {
         constexpr int kVectors = vectors.value;
         const auto products = [&]() __attribute__((noinline)) {
           Ahead<16> ahead{wp + 32 * (kVectors * kLanes)};
@@ -111,7 +115,8 @@ using sinter::avx2::abs;  // the C library has one for every type as well
               constexpr int kPixels = pixels.value;
               Tile<kVectors, kPixels> sum;
               tile_bias(sum, static_cast<const float*>(nullptr));
-              mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32, RowOf<kVectors>(), ahead);
+              mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32, RowOf<kVectors>(),
+                  ahead);
               SINTER_UNROLL
               for (int i = 0; i < kPixels; ++i) {
                 SINTER_UNROLL
@@ -130,7 +135,9 @@ using sinter::avx2::abs;  // the C library has one for every type as well
             constexpr int lanes = valid.value;
             const std::int64_t oc = c + o * kLanes;
             const f32v b = load(bias + oc);
-            winograd_output<4, 4, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 112, 8 - oy, sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
+            winograd_output<4, 4, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 112, 8 - oy,
+                sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j,
+                f32v sum) __attribute__((always_inline)) {
               store_lanes(y + ((n * 8 + oy + i) * 8 + ox + j) * 32 + oc, relu(add(sum, b)), lanes);
             });
           };
@@ -155,7 +162,8 @@ using sinter::avx2::abs;  // the C library has one for every type as well
       const std::int64_t i0 = o0 * 2;
       const std::int64_t k0_first = i0 < 0 ? -i0 : 0;
       const std::int64_t k0_last = sinter::min_of(std::int64_t{2}, 8 - i0);
-      const auto pixel = [&](std::int64_t ox, std::int64_t first, std::int64_t end) __attribute__((always_inline)) {
+      const auto pixel = [&](std::int64_t ox, std::int64_t first,
+          std::int64_t end) __attribute__((always_inline)) {
         float* const to = y + ((n * 4 + o0) * 4 + ox) * 32;
         const auto columns = [&](auto vectors, std::int64_t c, int lanes) __attribute__((always_inline)) {
           constexpr int kVectors = vectors.value;
@@ -203,11 +211,13 @@ using sinter::avx2::abs;  // the C library has one for every type as well
       for (std::int64_t t = 0; t < count;) {
         const std::int64_t ty = (first + t) / 2, tx = (first + t) % 2;
         const std::int64_t run = sinter::min_of(count - t, 2 - tx);
-        winograd_input<2, 2, 3, 3, 1, 1>(x + n * 4 * 4 * 32, 4, 4, 32, ty * 2 - 1, tx * 2 - 1, run, v + t * 32, 208, 32);
+        winograd_input<2, 2, 3, 3, 1, 1>(x + n * 4 * 4 * 32, 4, 4, 32, ty * 2 - 1, tx * 2 - 1, run,
+            v + t * 32, 208, 32);
         t += run;
       }
       // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-      const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+      const auto panel = [&](auto vectors, auto last, std::int64_t c,
+          const float* wp) __attribute__((always_inline)) {
         constexpr int kVectors = vectors.value;
         const auto products = [&]() __attribute__((noinline)) {
           Ahead<16> ahead{wp + 32 * (kVectors * kLanes)};
@@ -216,7 +226,8 @@ using sinter::avx2::abs;  // the C library has one for every type as well
               constexpr int kPixels = pixels.value;
               Tile<kVectors, kPixels> sum;
               tile_bias(sum, static_cast<const float*>(nullptr));
-              mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32, RowOf<kVectors>(), ahead);
+              mac(sum, v + k * 208 + t * 32, 32, wp + k * (32 * kVectors * kLanes), 32, RowOf<kVectors>(),
+                  ahead);
               SINTER_UNROLL
               for (int i = 0; i < kPixels; ++i) {
                 SINTER_UNROLL
@@ -235,7 +246,9 @@ using sinter::avx2::abs;  // the C library has one for every type as well
             constexpr int lanes = valid.value;
             const std::int64_t oc = c + o * kLanes;
             const f32v b = load(bias + oc);
-            winograd_output<2, 2, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 112, 4 - oy, sinter::min_of(std::int64_t{2}, 4 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
+            winograd_output<2, 2, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 112, 4 - oy,
+                sinter::min_of(std::int64_t{2}, 4 - ox), [&](int i, int j,
+                f32v sum) __attribute__((always_inline)) {
               store_lanes(y + ((n * 4 + oy + i) * 4 + ox + j) * 64 + oc, relu(add(sum, b)), lanes);
             });
           };
@@ -260,7 +273,8 @@ using sinter::avx2::abs;  // the C library has one for every type as well
       const std::int64_t i0 = o0 * 2;
       const std::int64_t k0_first = i0 < 0 ? -i0 : 0;
       const std::int64_t k0_last = sinter::min_of(std::int64_t{2}, 4 - i0);
-      const auto pixel = [&](std::int64_t ox, std::int64_t first, std::int64_t end) __attribute__((always_inline)) {
+      const auto pixel = [&](std::int64_t ox, std::int64_t first,
+          std::int64_t end) __attribute__((always_inline)) {
         float* const to = y + ((n * 2 + o0) * 2 + ox) * 64;
         const auto columns = [&](auto vectors, std::int64_t c, int lanes) __attribute__((always_inline)) {
           constexpr int kVectors = vectors.value;
@@ -299,7 +313,8 @@ using sinter::avx2::abs;  // the C library has one for every type as well
     float* __restrict y,  // [N][64]
     std::int64_t N) {  // input "image" axis 0
   // `vectors` vectors of columns from c, the last one with `last` columns
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+  const auto panel = [&](auto vectors, auto last, std::int64_t c,
+      const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
     Ahead<3> ahead{wp + 256 * (kVectors * kLanes)};
     const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {
@@ -333,7 +348,8 @@ using sinter::avx2::abs;  // the C library has one for every type as well
     float* __restrict y,  // [N][10]
     std::int64_t N) {  // input "image" axis 0
   // `vectors` vectors of columns from c, the last one with `last` columns
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+  const auto panel = [&](auto vectors, auto last, std::int64_t c,
+      const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
     Ahead<3> ahead{wp + 64 * (kVectors * kLanes)};
     const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {
@@ -355,7 +371,7 @@ using sinter::avx2::abs;  // the C library has one for every type as well
     for (; i + 3 <= N; i += 3) tile(Int<3>(), i);
     for (; i + 1 <= N; i += 1) tile(Int<1>(), i);
   };
-  panel(Int<2>(), Int<2>(), 0, w + 0);
+  panel(Int<2>(), Int<2>(), 0, w);
 }
 
 }  // namespace digits_layers
@@ -378,13 +394,20 @@ extern "C" int digits_run(const digits_inputs* in, digits_outputs* out, void* ar
 
   const unsigned floats = sinter::float_mode();  // the caller's, which comes back
   sinter::subnormals_are_zeros();
-  digits_layers::conv1_Conv(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 1152), sinter::at<float>(a, 0), sinter::at<float>(a, 262144), N);
-  digits_layers::conv2_Conv(sinter::at<float>(a, 0), sinter::at<float>(w, 1280), sinter::at<float>(w, 148736), sinter::at<float>(a, 262144), N, sinter::at<float>(a, 524288), sinter::at<float>(a, 554240));
+  digits_layers::conv1_Conv(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 1152),
+      sinter::at<float>(a, 0), sinter::at<float>(a, 262144), N);
+  digits_layers::conv2_Conv(sinter::at<float>(a, 0), sinter::at<float>(w, 1280),
+      sinter::at<float>(w, 148736), sinter::at<float>(a, 262144), N, sinter::at<float>(a,
+      524288), sinter::at<float>(a, 554240));
   digits_layers::pool1_MaxPool(sinter::at<float>(a, 262144), sinter::at<float>(a, 131072), N);
-  digits_layers::conv3_Conv(sinter::at<float>(a, 131072), sinter::at<float>(w, 148864), sinter::at<float>(w, 279936), sinter::at<float>(a, 0), N, sinter::at<float>(a, 196608), sinter::at<float>(a, 209920));
+  digits_layers::conv3_Conv(sinter::at<float>(a, 131072), sinter::at<float>(w, 148864),
+      sinter::at<float>(w, 279936), sinter::at<float>(a, 0), N, sinter::at<float>(a,
+      196608), sinter::at<float>(a, 209920));
   digits_layers::pool2_MaxPool(sinter::at<float>(a, 0), sinter::at<float>(a, 131072), N);
-  digits_layers::fc1_Gemm(sinter::at<float>(a, 131072), sinter::at<float>(w, 280192), sinter::at<float>(w, 345728), sinter::at<float>(a, 0), N);
-  digits_layers::fc2_Gemm(sinter::at<float>(a, 0), sinter::at<float>(w, 346048), sinter::at<float>(w, 350144), out->logits, N);
+  digits_layers::fc1_Gemm(sinter::at<float>(a, 131072), sinter::at<float>(w, 280192),
+      sinter::at<float>(w, 345728), sinter::at<float>(a, 0), N);
+  digits_layers::fc2_Gemm(sinter::at<float>(a, 0), sinter::at<float>(w, 346048),
+      sinter::at<float>(w, 350144), out->logits, N);
   sinter::set_float_mode(floats);
   out->logits_dims[0] = N;
   out->logits_dims[1] = 10;

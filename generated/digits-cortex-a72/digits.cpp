@@ -41,7 +41,8 @@ using sinter::neon::abs;  // the C library has one for every type as well
     std::int64_t N) {  // input "image" axis 0
   std::int64_t copied = 0;  // the row behind those in the ring
   // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+  const auto panel = [&](auto vectors, auto last, std::int64_t c,
+      const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
     for (std::int64_t n = 0; n < N; ++n) {
       for (std::int64_t o0 = 0; o0 < 8; ++o0) {
@@ -60,7 +61,7 @@ using sinter::neon::abs;  // the C library has one for every type as well
           Tile<kVectors, kPixels> sum;
           tile_bias(sum, bias + c);
           for (std::int64_t k0 = k0_first; k0 < k0_last; ++k0) {
-            mac(sum, padded + (i0 + k0) % 3 * 10 + ox * 1, 1, wp + (k0 * 3 + 0) * (1 * kVectors * kLanes), 3);
+            mac(sum, padded + (i0 + k0) % 3 * 10 + ox, 1, wp + (k0 * 3) * (kVectors * kLanes), 3);
           }
           SINTER_UNROLL
           for (int t = 0; t < kPixels; ++t) {
@@ -97,11 +98,13 @@ using sinter::neon::abs;  // the C library has one for every type as well
       for (std::int64_t t = 0; t < count;) {
         const std::int64_t ty = (first + t) / 2, tx = (first + t) % 2;
         const std::int64_t run = sinter::min_of(count - t, 2 - tx);
-        winograd_input<4, 4, 3, 3, 1, 1>(x + n * 8 * 8 * 32, 8, 8, 32, ty * 4 - 1, tx * 4 - 1, run, v + t * 32, 176, 32);
+        winograd_input<4, 4, 3, 3, 1, 1>(x + n * 8 * 8 * 32, 8, 8, 32, ty * 4 - 1, tx * 4 - 1, run,
+            v + t * 32, 176, 32);
         t += run;
       }
       // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-      const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+      const auto panel = [&](auto vectors, auto last, std::int64_t c,
+          const float* wp) __attribute__((always_inline)) {
         constexpr int kVectors = vectors.value;
         const auto products = [&]() __attribute__((noinline)) {
           for (std::int64_t k = 0; k < 36; ++k) {
@@ -128,7 +131,9 @@ using sinter::neon::abs;  // the C library has one for every type as well
             constexpr int lanes = valid.value;
             const std::int64_t oc = c + o * kLanes;
             const f32v b = load(bias + oc);
-            winograd_output<4, 4, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 96, 8 - oy, sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
+            winograd_output<4, 4, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 96, 8 - oy,
+                sinter::min_of(std::int64_t{4}, 8 - ox), [&](int i, int j,
+                f32v sum) __attribute__((always_inline)) {
               store_lanes(y + ((n * 8 + oy + i) * 8 + ox + j) * 32 + oc, relu(add(sum, b)), lanes);
             });
           };
@@ -153,7 +158,8 @@ using sinter::neon::abs;  // the C library has one for every type as well
       const std::int64_t i0 = o0 * 2;
       const std::int64_t k0_first = i0 < 0 ? -i0 : 0;
       const std::int64_t k0_last = sinter::min_of(std::int64_t{2}, 8 - i0);
-      const auto pixel = [&](std::int64_t ox, std::int64_t first, std::int64_t end) __attribute__((always_inline)) {
+      const auto pixel = [&](std::int64_t ox, std::int64_t first,
+          std::int64_t end) __attribute__((always_inline)) {
         float* const to = y + ((n * 4 + o0) * 4 + ox) * 32;
         const auto columns = [&](auto vectors, std::int64_t c, int lanes) __attribute__((always_inline)) {
           constexpr int kVectors = vectors.value;
@@ -201,11 +207,13 @@ using sinter::neon::abs;  // the C library has one for every type as well
       for (std::int64_t t = 0; t < count;) {
         const std::int64_t ty = (first + t) / 2, tx = (first + t) % 2;
         const std::int64_t run = sinter::min_of(count - t, 2 - tx);
-        winograd_input<2, 2, 3, 3, 1, 1>(x + n * 4 * 4 * 32, 4, 4, 32, ty * 2 - 1, tx * 2 - 1, run, v + t * 32, 176, 32);
+        winograd_input<2, 2, 3, 3, 1, 1>(x + n * 4 * 4 * 32, 4, 4, 32, ty * 2 - 1, tx * 2 - 1, run,
+            v + t * 32, 176, 32);
         t += run;
       }
       // `vectors` vectors of output channels from c, the last one with `last` channels; wp: their weights
-      const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+      const auto panel = [&](auto vectors, auto last, std::int64_t c,
+          const float* wp) __attribute__((always_inline)) {
         constexpr int kVectors = vectors.value;
         const auto products = [&]() __attribute__((noinline)) {
           for (std::int64_t k = 0; k < 16; ++k) {
@@ -232,7 +240,9 @@ using sinter::neon::abs;  // the C library has one for every type as well
             constexpr int lanes = valid.value;
             const std::int64_t oc = c + o * kLanes;
             const f32v b = load(bias + oc);
-            winograd_output<2, 2, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 96, 4 - oy, sinter::min_of(std::int64_t{2}, 4 - ox), [&](int i, int j, f32v sum) __attribute__((always_inline)) {
+            winograd_output<2, 2, 3, 3, 1, 1>(s + t * (kVectors * kLanes) + o * kLanes, 96, 4 - oy,
+                sinter::min_of(std::int64_t{2}, 4 - ox), [&](int i, int j,
+                f32v sum) __attribute__((always_inline)) {
               store_lanes(y + ((n * 4 + oy + i) * 4 + ox + j) * 64 + oc, relu(add(sum, b)), lanes);
             });
           };
@@ -257,7 +267,8 @@ using sinter::neon::abs;  // the C library has one for every type as well
       const std::int64_t i0 = o0 * 2;
       const std::int64_t k0_first = i0 < 0 ? -i0 : 0;
       const std::int64_t k0_last = sinter::min_of(std::int64_t{2}, 4 - i0);
-      const auto pixel = [&](std::int64_t ox, std::int64_t first, std::int64_t end) __attribute__((always_inline)) {
+      const auto pixel = [&](std::int64_t ox, std::int64_t first,
+          std::int64_t end) __attribute__((always_inline)) {
         float* const to = y + ((n * 2 + o0) * 2 + ox) * 64;
         const auto columns = [&](auto vectors, std::int64_t c, int lanes) __attribute__((always_inline)) {
           constexpr int kVectors = vectors.value;
@@ -296,7 +307,8 @@ using sinter::neon::abs;  // the C library has one for every type as well
     float* __restrict y,  // [N][64]
     std::int64_t N) {  // input "image" axis 0
   // `vectors` vectors of columns from c, the last one with `last` columns
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+  const auto panel = [&](auto vectors, auto last, std::int64_t c,
+      const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
     const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {
       constexpr int kRows = pixels.value;
@@ -329,7 +341,8 @@ using sinter::neon::abs;  // the C library has one for every type as well
     float* __restrict y,  // [N][10]
     std::int64_t N) {  // input "image" axis 0
   // `vectors` vectors of columns from c, the last one with `last` columns
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+  const auto panel = [&](auto vectors, auto last, std::int64_t c,
+      const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
     const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {
       constexpr int kRows = pixels.value;
@@ -350,7 +363,7 @@ using sinter::neon::abs;  // the C library has one for every type as well
     for (; i + 3 <= N; i += 3) tile(Int<3>(), i);
     for (; i + 1 <= N; i += 1) tile(Int<1>(), i);
   };
-  panel(Int<3>(), Int<2>(), 0, w + 0);
+  panel(Int<3>(), Int<2>(), 0, w);
 }
 
 }  // namespace digits_layers
@@ -371,13 +384,20 @@ extern "C" int digits_run(const digits_inputs* in, digits_outputs* out, void* ar
   if (in->image_dims[3] != 8) return DIGITS_E_DIM;
   unsigned char* const a = static_cast<unsigned char*>(arena);
 
-  digits_layers::conv1_Conv(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 1152), sinter::at<float>(a, 0), sinter::at<float>(a, 262144), N);
-  digits_layers::conv2_Conv(sinter::at<float>(a, 0), sinter::at<float>(w, 1280), sinter::at<float>(w, 148736), sinter::at<float>(a, 262144), N, sinter::at<float>(a, 524288), sinter::at<float>(a, 549632));
+  digits_layers::conv1_Conv(in->image, sinter::at<float>(w, 0), sinter::at<float>(w, 1152),
+      sinter::at<float>(a, 0), sinter::at<float>(a, 262144), N);
+  digits_layers::conv2_Conv(sinter::at<float>(a, 0), sinter::at<float>(w, 1280),
+      sinter::at<float>(w, 148736), sinter::at<float>(a, 262144), N, sinter::at<float>(a,
+      524288), sinter::at<float>(a, 549632));
   digits_layers::pool1_MaxPool(sinter::at<float>(a, 262144), sinter::at<float>(a, 131072), N);
-  digits_layers::conv3_Conv(sinter::at<float>(a, 131072), sinter::at<float>(w, 148864), sinter::at<float>(w, 279936), sinter::at<float>(a, 0), N, sinter::at<float>(a, 196608), sinter::at<float>(a, 207872));
+  digits_layers::conv3_Conv(sinter::at<float>(a, 131072), sinter::at<float>(w, 148864),
+      sinter::at<float>(w, 279936), sinter::at<float>(a, 0), N, sinter::at<float>(a,
+      196608), sinter::at<float>(a, 207872));
   digits_layers::pool2_MaxPool(sinter::at<float>(a, 0), sinter::at<float>(a, 131072), N);
-  digits_layers::fc1_Gemm(sinter::at<float>(a, 131072), sinter::at<float>(w, 280192), sinter::at<float>(w, 345728), sinter::at<float>(a, 0), N);
-  digits_layers::fc2_Gemm(sinter::at<float>(a, 0), sinter::at<float>(w, 346048), sinter::at<float>(w, 349120), out->logits, N);
+  digits_layers::fc1_Gemm(sinter::at<float>(a, 131072), sinter::at<float>(w, 280192),
+      sinter::at<float>(w, 345728), sinter::at<float>(a, 0), N);
+  digits_layers::fc2_Gemm(sinter::at<float>(a, 0), sinter::at<float>(w, 346048),
+      sinter::at<float>(w, 349120), out->logits, N);
   out->logits_dims[0] = N;
   out->logits_dims[1] = 10;
   return DIGITS_OK;

@@ -32,7 +32,8 @@ using sinter::avx2::abs;  // the C library has one for every type as well
     float* __restrict y,  // [N][24]
     std::int64_t N) {  // input "features" axis 0
   // `vectors` vectors of columns from c, the last one with `last` columns
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+  const auto panel = [&](auto vectors, auto last, std::int64_t c,
+      const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
     const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {
       constexpr int kRows = pixels.value;
@@ -66,7 +67,8 @@ using sinter::avx2::abs;  // the C library has one for every type as well
     float* __restrict y,  // [N][4]
     std::int64_t N) {  // input "features" axis 0
   // `vectors` vectors of columns from c, the last one with `last` columns
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+  const auto panel = [&](auto vectors, auto last, std::int64_t c,
+      const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
     const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {
       constexpr int kRows = pixels.value;
@@ -88,7 +90,7 @@ using sinter::avx2::abs;  // the C library has one for every type as well
     for (; i + 2 <= N; i += 2) tile(Int<2>(), i);
     for (; i + 1 <= N; i += 1) tile(Int<1>(), i);
   };
-  panel(Int<1>(), Int<4>(), 0, w + 0);
+  panel(Int<1>(), Int<4>(), 0, w);
 }
 
 }  // namespace mlp_layers
@@ -109,8 +111,10 @@ extern "C" int mlp_run(const mlp_inputs* in, mlp_outputs* out, void* arena) {
 
   const unsigned floats = sinter::float_mode();  // the caller's, which comes back
   sinter::subnormals_are_zeros();
-  mlp_layers::hidden(in->features, sinter::at<float>(w, 0), sinter::at<float>(w, 1536), sinter::at<float>(a, 0), N);
-  mlp_layers::output(sinter::at<float>(a, 0), sinter::at<float>(w, 1664), sinter::at<float>(w, 2432), out->scores, N);
+  mlp_layers::hidden(in->features, sinter::at<float>(w, 0), sinter::at<float>(w, 1536),
+      sinter::at<float>(a, 0), N);
+  mlp_layers::output(sinter::at<float>(a, 0), sinter::at<float>(w, 1664), sinter::at<float>(w, 2432),
+      out->scores, N);
   sinter::set_float_mode(floats);
   out->scores_dims[0] = N;
   out->scores_dims[1] = 4;

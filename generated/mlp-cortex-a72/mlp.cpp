@@ -32,7 +32,8 @@ using sinter::neon::abs;  // the C library has one for every type as well
     float* __restrict y,  // [N][24]
     std::int64_t N) {  // input "features" axis 0
   // `vectors` vectors of columns from c, the last one with `last` columns
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+  const auto panel = [&](auto vectors, auto last, std::int64_t c,
+      const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
     const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {
       constexpr int kRows = pixels.value;
@@ -65,7 +66,8 @@ using sinter::neon::abs;  // the C library has one for every type as well
     float* __restrict y,  // [N][4]
     std::int64_t N) {  // input "features" axis 0
   // `vectors` vectors of columns from c, the last one with `last` columns
-  const auto panel = [&](auto vectors, auto last, std::int64_t c, const float* wp) __attribute__((always_inline)) {
+  const auto panel = [&](auto vectors, auto last, std::int64_t c,
+      const float* wp) __attribute__((always_inline)) {
     constexpr int kVectors = vectors.value;
     const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {
       constexpr int kRows = pixels.value;
@@ -106,8 +108,10 @@ extern "C" int mlp_run(const mlp_inputs* in, mlp_outputs* out, void* arena) {
   if (in->features_dims[1] != 16) return MLP_E_DIM;
   unsigned char* const a = static_cast<unsigned char*>(arena);
 
-  mlp_layers::hidden(in->features, sinter::at<float>(w, 0), sinter::at<float>(w, 1536), sinter::at<float>(a, 0), N);
-  mlp_layers::output(sinter::at<float>(a, 0), sinter::at<float>(w, 1728), sinter::at<float>(w, 2112), out->scores, N);
+  mlp_layers::hidden(in->features, sinter::at<float>(w, 0), sinter::at<float>(w, 1536),
+      sinter::at<float>(a, 0), N);
+  mlp_layers::output(sinter::at<float>(a, 0), sinter::at<float>(w, 1728), sinter::at<float>(w, 2112),
+      out->scores, N);
   out->scores_dims[0] = N;
   out->scores_dims[1] = 4;
   return MLP_OK;
