@@ -1,7 +1,7 @@
 # sinter_add_model(NAME MODEL FILE
 #                  [TARGET CPU] [DIM "N<=8"...] [MAX_TRIPS N] [CONST NAME=VALUE...] [ONLY OUTPUT...]
 #                  [STATE OUTPUT=INPUT...]
-#                  [WEIGHTS embed|file] [MAX_RAM 8M] [MAX_STACK 16K] [MAX_FLASH 4M] [THREADS K]
+#                  [WEIGHTS embed|c|file] [MAX_RAM 8M] [MAX_STACK 16K] [MAX_FLASH 4M] [THREADS K]
 #                  [CUSTOM_OPS FILE.json] [TUNING FILE.json]
 #                  [FP16] [FP16_ERROR E] [KEEP_F32 NODE...] [DATA FOLDER...] [OPTIONS ...])
 #
@@ -12,6 +12,13 @@
 # The model is compiled while CMake configures, because the sources and compiler flags are its result; CMake
 # configures again when a file that was read changes (the model, its external data, custom operators and their
 # sources, a tuning file, constants, samples in the folders DATA) or sinter itself. NAME must be fit for C names.
+#
+# sinter_add_pipeline(NAME MODELS [A=]FILE [B=]FILE... [ALIVE A:OUTPUT[=B:INPUT]...] [the options above])
+#
+# Several models as one library, with one arena and equal weights once; the functions are NAME_A_run and so on. A model
+# is called as its file, or as A= says. Options that speak of one model's names begin with it: DIM "A:N<=8", CONST, ONLY,
+# STATE, KEEP_F32, DATA "A:folder"; the others hold for all.
+#
 # From CMake 3.16 on.
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.16...3.25)
@@ -60,12 +67,15 @@ endfunction()
 function(_sinter_generate name folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "FP16"
                         "MODEL;TARGET;MAX_TRIPS;WEIGHTS;MAX_RAM;MAX_STACK;MAX_FLASH;THREADS;CUSTOM_OPS;TUNING;FP16_ERROR"
-                        "DIM;CONST;ONLY;STATE;KEEP_F32;DATA;OPTIONS")
-  if(NOT arg_MODEL)
-    message(FATAL_ERROR "sinter_add_model(${name}): no MODEL")
+                        "DIM;CONST;ONLY;STATE;KEEP_F32;DATA;OPTIONS;MODELS;ALIVE")
+  set(function "sinter_add_model(${name})")
+  if(arg_MODELS)
+    set(function "sinter_add_pipeline(${name})")
+  elseif(NOT arg_MODEL)
+    message(FATAL_ERROR "${function}: no MODEL")
   endif()
   if(arg_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "sinter_add_model(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+    message(FATAL_ERROR "${function}: unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
   if(NOT arg_TARGET)
     set(arg_TARGET host)
@@ -78,7 +88,17 @@ function(_sinter_generate name folder)
     endif()
   endif()
 
-  get_filename_component(model "${arg_MODEL}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
+  set(models "")  # [A=]FILE, the file with its folder
+  foreach(word IN LISTS arg_MODEL arg_MODELS)
+    set(called "")
+    if(arg_MODELS AND word MATCHES "^([A-Za-z_][A-Za-z0-9_]*)=(.*)$")
+      set(called "${CMAKE_MATCH_1}=")
+      set(word "${CMAKE_MATCH_2}")
+    endif()
+    get_filename_component(file "${word}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
+    list(APPEND models "${called}${file}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+  endforeach()
   get_target_property(sinter sinter::sinter IMPORTED_LOCATION)
   set(options "")
   foreach(dim IN LISTS arg_DIM)
@@ -100,8 +120,16 @@ function(_sinter_generate name folder)
     list(APPEND options "--keep-f32=${node}")
   endforeach()
   foreach(sample IN LISTS arg_DATA)
+    set(of_model "")
+    if(arg_MODELS AND sample MATCHES "^([A-Za-z_][A-Za-z0-9_]*:)(.*)$")
+      set(of_model "${CMAKE_MATCH_1}")
+      set(sample "${CMAKE_MATCH_2}")
+    endif()
     get_filename_component(sample "${sample}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
-    list(APPEND options "--data=${sample}")
+    list(APPEND options "--data=${of_model}${sample}")
+  endforeach()
+  foreach(tensor IN LISTS arg_ALIVE)
+    list(APPEND options "--alive=${tensor}")
   endforeach()
   foreach(option MAX_TRIPS WEIGHTS MAX_RAM MAX_STACK MAX_FLASH THREADS FP16_ERROR)
     if(arg_${option})
@@ -110,7 +138,6 @@ function(_sinter_generate name folder)
       list(APPEND options "--${flag}=${arg_${option}}")
     endif()
   endforeach()
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${model}")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${sinter}")
   foreach(option CUSTOM_OPS TUNING)
     if(arg_${option})
@@ -123,15 +150,16 @@ function(_sinter_generate name folder)
   endforeach()
 
   file(REMOVE_RECURSE "${folder}.new")
-  execute_process(COMMAND "${sinter}" compile "${model}" --name ${name} --target ${arg_TARGET} ${options}
+  execute_process(COMMAND "${sinter}" compile ${models} --name ${name} --target ${arg_TARGET} ${options}
                           ${arg_OPTIONS} --depfile "${folder}.d" -o "${folder}.new"
                   WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}"
                   RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE errors)
   if(NOT code EQUAL 0)
-    message(FATAL_ERROR "sinter_add_model(${name}): sinter ended with ${code}\n${errors}")
+    message(FATAL_ERROR "${function}: sinter ended with ${code}\n${errors}")
   endif()
   string(STRIP "${output}" output)
   string(REPLACE "${folder}.new" "${folder}" output "${output}")
+  string(REPLACE "\n" "\n-- sinter: " output "${output}")
   message(STATUS "sinter: ${output}")
   _sinter_watch("${folder}.d")
   _sinter_update("${folder}")
@@ -143,4 +171,8 @@ macro(sinter_add_model name)
   include("${CMAKE_CURRENT_BINARY_DIR}/${name}_model/${name}.cmake")
   set_target_properties(${name} PROPERTIES SINTER_WEIGHTS
                         "${CMAKE_CURRENT_BINARY_DIR}/${name}_model/${name}.weights")
+endmacro()
+
+macro(sinter_add_pipeline name)
+  sinter_add_model(${name} ${ARGN})
 endmacro()

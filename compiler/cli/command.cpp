@@ -14,20 +14,21 @@
 namespace sinter {
 namespace {
 
-// What messages about a model begin with: its path as it was given.
+// What messages about a model begin with: its path as it was given. About one of several they have it
+// already.
 std::string subject(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands())
     if (const CLI::Option* model = command->get_option_no_throw("MODEL"); model && model->count())
-      return model->as<std::string>();
-  return "sinter";
+      return model->count() == 1 ? model->results()[0] + ": " : "";
+  return "sinter: ";
 }
 
 int run_parsed(const CLI::App& app, const std::function<int()>& command) {
   try {
     return command();
   } catch (const Refusal& r) {
-    for (const std::string& p : r.problems) std::cerr << subject(app) << ": " << p << "\n";
-    if (r.problems.empty()) std::cerr << subject(app) << ": refused\n";
+    for (const std::string& p : r.problems) std::cerr << subject(app) << p << "\n";
+    if (r.problems.empty()) std::cerr << subject(app) << "refused\n";
     return kExitRefused;
   } catch (const UsageError& e) {
     std::cerr << "sinter: " << e.what() << "\n";
@@ -39,7 +40,7 @@ int run_parsed(const CLI::App& app, const std::function<int()>& command) {
     std::cerr << "sinter: " << e.what() << "\n";
     return kExitRun;
   } catch (const std::bad_alloc&) {
-    std::cerr << subject(app) << ": not enough memory\n";
+    std::cerr << subject(app) << "not enough memory\n";
     return kExitRefused;
   } catch (const std::system_error& e) {  // a stream, a folder or a thread that the system refuses
     std::cerr << "sinter: " << e.what() << "\n";

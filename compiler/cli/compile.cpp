@@ -9,6 +9,7 @@
 #include "cli/model_options.h"
 #include "driver/build.h"
 #include "driver/errors.h"
+#include "driver/pipeline.h"
 #include "driver/process.h"
 #include "ir/error.h"
 #include "ir/read_files.h"
@@ -17,16 +18,15 @@ namespace sinter {
 namespace {
 
 // --max-stack and --max-flash are about machine code: builds the net once, apart, and compares.
-void check_code_size(const ModelOptions& o, const Compiled& c) {
+void check_code_size(const ModelOptions& o, const std::map<std::string, std::string>& files,
+                     const std::string& name, const Target& target, int64_t weights) {
   if (o.max_stack.empty() && o.max_flash.empty()) return;
   const TemporaryFolder folder;
-  write_bundle(c.files, folder.path());
-  const CodeSize size =
-      measure_code(folder.path(), c.options.name, toolchain_for(*c.target, false), folder.path());
+  write_bundle(files, folder.path());
+  const CodeSize size = measure_code(folder.path(), name, toolchain_for(target, false), folder.path());
   if (!o.max_stack.empty() && size.stack_bytes > parse_size("--max-stack", o.max_stack))
     refuse("a run takes {} bytes of stack, --max-stack allows {}", size.stack_bytes,
            parse_size("--max-stack", o.max_stack));
-  const int64_t weights = weights_bytes(c.weights);
   if (!o.max_flash.empty() && size.text_bytes + weights > parse_size("--max-flash", o.max_flash))
     refuse("code takes {} and weights {} bytes, --max-flash allows {} together{}", size.text_bytes, weights,
            parse_size("--max-flash", o.max_flash),
@@ -34,6 +34,7 @@ void check_code_size(const ModelOptions& o, const Compiled& c) {
 }
 
 struct Options : ModelOptions {
+  SeveralModels several;
   std::string output, depfile;
 };
 
@@ -52,25 +53,52 @@ std::string weight_factor(const Compiled& c) {
                      static_cast<double>(weights_bytes(c.weights)) / static_cast<double>(c.stored_weights));
 }
 
+int compile_one(const Options& o) {
+  const ReadLog log;
+  const Compiled c = compile_model(o, import_options(o));
+  check_code_size(o, c.files, c.options.name, *c.target, weights_bytes(c.weights));
+  write_bundle(c.files, o.output);
+  if (!o.depfile.empty()) write_depfile(o, c.options.name, log);
+  fmt::print("{}: {} layers for {}, arena {} bytes, weights {} bytes{} -> {}\n", c.options.name,
+             c.plan.layers.size(), c.target->name, c.plan.arena_bytes, weights_bytes(c.weights),
+             weight_factor(c), o.output);
+  return kExitOk;
+}
+
+int compile_several(const Options& o) {
+  const ReadLog log;
+  const Pipeline p = pipeline_of(o, o.several.models, o.several.alive);
+  const CompiledPipeline all = compile_pipeline(p, import_options(p));
+  const int64_t weights = weights_bytes(all.weights);
+  check_code_size(o, all.files, p.name, *all.models[0].target, weights);
+  write_bundle(all.files, o.output);
+  if (!o.depfile.empty()) write_depfile(o, p.name, log);
+  int64_t alone = 0;
+  for (size_t i = 0; i < p.names.size(); ++i) {
+    const Compiled& c = all.models[i];
+    fmt::print("{}: {} layers for {}, arena {} bytes, weights {} bytes\n", c.options.name,
+               c.plan.layers.size(), c.target->name, c.plan.arena_bytes, all.model_weights[i]);
+    alone += all.model_weights[i];
+  }
+  fmt::print("{}: {} models, arena {} bytes, weights {} bytes ({:.2f} times their sum) -> {}\n", p.name,
+             p.names.size(), all.memory.arena_bytes, weights,
+             alone > 0 ? static_cast<double>(weights) / static_cast<double>(alone) : 1.0, o.output);
+  return kExitOk;
+}
+
 }  // namespace
 
 std::function<int()> declare_compile(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  add_model_options(app, *o);
+  add_model_options(app, *o, true, &o->several);
   app.add_option("-o,--output", o->output, "folder for the files; made where it doesn't exist")->required();
   app.add_option(
       "--depfile", o->depfile,
       "write which files were read (model, external data, custom operators, tuning), as a rule of make");
   return [o] {
-    const ReadLog log;
-    const Compiled c = compile_model(*o, import_options(*o));
-    check_code_size(*o, c);
-    write_bundle(c.files, o->output);
-    if (!o->depfile.empty()) write_depfile(*o, c.options.name, log);
-    fmt::print("{}: {} layers for {}, arena {} bytes, weights {} bytes{} -> {}\n", c.options.name,
-               c.plan.layers.size(), c.target->name, c.plan.arena_bytes, weights_bytes(c.weights),
-               weight_factor(c), o->output);
-    return kExitOk;
+    if (o->several.models.size() > 1) return compile_several(*o);
+    if (!o->several.alive.empty()) throw UsageError("--alive is for several models");
+    return compile_one(*o);
   };
 }
 

@@ -23,6 +23,8 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
+bool is_model(const std::string& argument) { return argument[0] != '-' && argument.ends_with(".onnx"); }
+
 }  // namespace
 
 std::string hints(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -38,6 +40,10 @@ std::string hints(const CLI::App& app, const std::vector<std::string>& arguments
   }
   const std::vector<std::string> options = option_names(*app.get_subcommand(word));
   std::string text;
+  if (word != "compile" && word != "verify" &&
+      std::count_if(arguments.begin(), arguments.end(), is_model) > 1)
+    text = fmt::format("sinter {}: one model; sinter compile and sinter verify take several, as one bundle\n",
+                       word);
   for (const std::string& a : arguments) {
     const std::string option = a.substr(0, a.find('='));
     if (option.size() < 3 || option.compare(0, 2, "--") != 0) continue;
@@ -52,7 +58,8 @@ std::string examples_of(const std::string& command) {
   static const std::map<std::string, const char*> all = {
       {"compile",
        "  sinter compile net.onnx -o net --target cortex-a72\n"
-       "  sinter compile net.onnx -o net --dim \"batch<=8\" --max-ram 8M --small-weights"},
+       "  sinter compile net.onnx -o net --dim \"batch<=8\" --max-ram 8M --small-weights\n"
+       "  sinter compile find.onnx read.onnx -o eye --name eye --dim read:batch=1"},
       {"build", "  sinter build net -o libnet.so    # after sinter compile net.onnx -o net"},
       {"run",
        "  sinter run net.onnx --in image.npy --out scores.npy\n"

@@ -10,9 +10,34 @@ namespace sinter {
 
 void to_stderr(const std::string& lines) { std::cerr << lines << std::flush; }
 
-void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
+namespace {
+
+// One model, or several.
+CLI::Option* add_model(CLI::App& app, ModelOptions& o, SeveralModels* several) {
+  if (!several) return app.add_option("MODEL", o.model, "the model, an .onnx file")->option_text("FILE");
+  app.add_option("--alive", several->alive,
+                 "of several models: MODEL:OUTPUT lies in the arena until MODEL runs again, whichever run in "
+                 "between;\n"
+                 "MODEL:OUTPUT=MODEL:INPUT: the other model reads it where it lies")
+      ->allow_extra_args(false);
+  return app
+      .add_option_function<std::vector<std::string>>(
+          "MODEL",
+          [&o, several](const std::vector<std::string>& models) {
+            several->models = models;
+            if (models.size() == 1) o.model = models[0];
+          },
+          "the model, an .onnx file; or several, [NAME=]FILE each in the order in which they run, which "
+          "share an\n"
+          "arena and weights (options that speak of one's names begin with MODEL: then)")
+      ->option_text("FILE...");
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& app, ModelOptions& o, bool model_required, SeveralModels* several) {
   o.say = to_stderr;
-  auto* model = app.add_option("MODEL", o.model, "the model, an .onnx file")->option_text("FILE");
+  CLI::Option* model = add_model(app, o, several);
   if (model_required) model->required();
   app.add_option("--target", o.target,
                  "processor to compile for (see sinter targets); default: this machine");
@@ -42,8 +67,10 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required) {
   app.add_option("--name", o.name, "prefix of files and functions; default: from the model's file name");
   app.add_option("--threads", o.threads,
                  "threads that the model may run on: NAME_run takes the application's pool");
-  app.add_option("--weights", o.weights, "where the weights lie: embed (in the program) or file")
-      ->check(CLI::IsMember({"embed", "file"}));
+  app.add_option("--weights", o.weights,
+                 "where the weights lie: embed (in the program, by the assembler), c (in the program, as a "
+                 "source of C) or file")
+      ->check(CLI::IsMember({"embed", "c", "file"}));
   app.add_option("--max-ram", o.max_ram,
                  "refuse if the arena takes more, e.g. 8M or 8MiB (K, M, G: powers of 1024)");
   app.add_option("--max-stack", o.max_stack, "refuse if a run takes more stack (measured with g++)");

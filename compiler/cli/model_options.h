@@ -2,13 +2,21 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "driver/options.h"
 
 namespace sinter {
 
-// The options that every command takes which works on a model. What the driver says goes to stderr.
-void add_model_options(CLI::App& app, ModelOptions& o, bool model_required = true);
+// What commands take that work on several models as well as on one.
+struct SeveralModels {
+  std::vector<std::string> models, alive;
+};
+
+// The options that every command takes which works on a model. What the driver says goes to stderr. With
+// `several`, the models are there (driver/pipeline.h); where it is one, the options have it too.
+void add_model_options(CLI::App& app, ModelOptions& o, bool model_required = true,
+                       SeveralModels* several = nullptr);
 
 // --on of run, verify and bench: "host" (or nothing), or "ssh:HOST", "ssh:USER@HOST:PORT".
 void add_on_option(CLI::App& app, std::string& on);

@@ -62,6 +62,11 @@ int run(const Options& o) {
     if (std::error_code ec; fs::is_directory(o.bundle, ec))
       reading = std::make_unique<FolderLock>(o.bundle, FolderLock::Mode::kShared);
     const Bundle b = open_bundle(o.bundle);
+    if (b.models > 1)
+      throw UsageError(
+          fmt::format("{} holds a bundle of {} models: build it (c++ -std=c++17 -O2 -I. *.cpp *.S) and "
+                      "give its program a model's name first",
+                      o.bundle, b.models));
     execute(b, temporary.path(), read_inputs(b.inputs, o.in, o.images, temporary.path(), o.steps), o,
             std::move(reading));
     return kExitOk;

@@ -20,6 +20,9 @@
 // With --state, the cases are steps of one stream, in one run of the program, and the meaning carries its own
 // states from step to step. Stored outputs count where the stored states are those that were carried there.
 //
+// Of several models each is verified as the part of their bundle that it is: the runner runs that one, and
+// puts what it reads of another's into the arena.
+//
 // A custom operator means what its C function computes (driver/custom_meaning.h).
 #include <algorithm>
 #include <cmath>
@@ -41,6 +44,7 @@
 #include "driver/errors.h"
 #include "driver/inputs.h"
 #include "driver/machine.h"
+#include "driver/pipeline.h"
 #include "driver/process.h"
 #include "driver/state_names.h"
 #include "ir/error.h"
@@ -57,6 +61,9 @@ struct Options : ModelOptions, Tolerance {
   std::vector<std::string> in, images;
   std::string on;
   uint32_t seed = 1;
+  SeveralModels several;
+  const Pipeline* pipeline = nullptr;  // of which the model is number `part`
+  size_t part = 0;
   std::vector<StateName> names;  // of `states`
 };
 
@@ -376,7 +383,9 @@ std::vector<Left> run_traced(const Compiled& c, Machine& machine, const fs::path
   ProgramRun r;
   r.steps = steps;
   r.trace = (folder / "trace_%").string();
-  if (c.options.weights_in_file) r.weights = (folder / "bundle" / (c.options.name + ".weights")).string();
+  if (!c.options.bundle.empty()) r.model = c.options.name;
+  if (c.options.weights_in_file)
+    r.weights = (folder / "bundle" / (file_prefix(c.options) + ".weights")).string();
   for (size_t i = 0; i < cases[0]->files.size(); ++i) {
     const std::string name = fmt::format("in_{}_%.pb", i);
     for (int k = 0; steps > 1 && k < steps; ++k)
@@ -475,15 +484,30 @@ bool check_case(const Compiled& c, const Case& given, const Left& left, Carried&
   return layers && outputs && stored;
 }
 
+// The model with its trace, alone or as a part of the bundle of several.
+Compiled compile_traced(const Options& o, const ImportOptions& import) {
+  if (!o.pipeline) {
+    ModelOptions traced = o;
+    traced.trace = true;
+    return compile_model(traced, import, true);
+  }
+  Pipeline p = *o.pipeline;
+  for (ModelOptions& each : p.options) each.trace = true;
+  std::vector<ImportOptions> imports = import_options(p);
+  imports[o.part] = import;
+  CompiledPipeline all = compile_pipeline(p, imports, true);
+  Compiled c = std::move(all.models[o.part]);
+  c.files = std::move(all.files);
+  return c;
+}
+
 // Builds the model for the cases' shapes and checks each of them.
 bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInput>& declared,
                   const std::vector<const Case*>& cases, bool shapes_from_data) {
   size_t next = 0;
   for (const DeclaredInput& d : declared)
     if (d.needed && shapes_from_data) import.input_shapes[d.name] = cases[0]->inputs[next++].shape();
-  ModelOptions traced_options = o;
-  traced_options.trace = true;
-  const Compiled c = compile_model(traced_options, import, true);
+  const Compiled c = compile_traced(o, import);
   for (const Case* data : cases) check_inputs(inferred_inputs(*c.graph, c.plan.states), data->inputs);
   widen_tolerance(o, *c.imported);
   const TemporaryFolder folder;
@@ -491,7 +515,7 @@ bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInp
   write_bundle(c.files, dir);
   const Toolchain tc = toolchain_for(*c.target, !is_elsewhere(o.on));
   const std::unique_ptr<Machine> machine = machine_of(o.on, tc, o.say);
-  build_program(dir, c.options.name, tc, folder.path(), program);
+  build_program(dir, file_prefix(c.options), tc, folder.path(), program);
   const CustomMeaning custom(*c.target, tc, *machine, folder.path() / "custom");
   bool ok = true;
   Carried carried(c, *cases[0]);
@@ -531,11 +555,27 @@ int verify(const Options& given) {
   return ok ? kExitOk : kExitDifference;
 }
 
+int verify_several(const Options& given) {
+  if (!given.in.empty() || !given.images.empty())
+    throw UsageError("--in and --image are for one model; of several, give --data MODEL:DIR");
+  const Pipeline p = pipeline_of(given, given.several.models, given.several.alive);
+  int code = kExitOk;
+  for (size_t i = 0; i < p.names.size(); ++i) {
+    Options o = given;
+    static_cast<ModelOptions&>(o) = p.options[i];
+    o.pipeline = &p;
+    o.part = i;
+    fmt::print("{}: ", p.options[i].name);
+    if (const int found = verify(o); found != kExitOk) code = found;
+  }
+  return code;
+}
+
 }  // namespace
 
 std::function<int()> declare_verify(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  add_model_options(app, *o);
+  add_model_options(app, *o, true, &o->several);
   app.add_option("--in", o->in, "[NAME=]FILE for the next input, instead of --data")->allow_extra_args(false);
   app.add_option("--image", o->images, "how a picture becomes an input, as for sinter run")
       ->allow_extra_args(false);
@@ -546,6 +586,8 @@ std::function<int()> declare_verify(CLI::App& app) {
   add_on_option(app, o->on);
   return [o, &app] {
     require_target(app, o->on);
+    if (o->several.models.size() > 1) return verify_several(*o);
+    if (!o->several.alive.empty()) throw UsageError("--alive is for several models");
     return verify(*o);
   };
 }

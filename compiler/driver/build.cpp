@@ -61,7 +61,8 @@ std::vector<fs::path> sources_of(const fs::path& dir, const std::string& name, P
   std::vector<fs::path> sources;
   for (const auto& entry : fs::directory_iterator(dir)) {
     const std::string file = entry.path().filename().string();
-    if (file == name + ".cpp" || (parts != Parts::kCode && file == name + "_weights.S") ||
+    if (file == name + ".cpp" ||
+        (parts != Parts::kCode && (file == name + "_weights.S" || file == name + "_weights.c")) ||
         (parts == Parts::kProgram && file == name + "_main.cpp") ||
         (file.rfind(name + "_part", 0) == 0 && file.ends_with(".cpp")))
       sources.push_back(entry.path());
@@ -145,10 +146,15 @@ Objects compile_sources(const fs::path& dir, const std::string& name, const Tool
   std::vector<fs::path> code, graphs;
   std::vector<std::vector<std::string>> commands;
   for (const fs::path& source : sources) {
-    const bool assembly = source.extension() == ".S";
+    const bool c_source = source.extension() == ".c";  // the weights
+    const bool assembly = c_source || source.extension() == ".S";
     const bool is_runner = source.filename() == name + "_main.cpp";
     const fs::path object = folder / (source.stem().string() + ".o");
     std::vector<std::string> c = tc.compile;
+    if (c_source) {
+      std::erase(c, "-std=c++17");
+      c.insert(c.end(), {"-x", "c"});
+    }
     if (is_runner) c.push_back(measure ? "-O1" : "-O0");  // not the net's code: quick to compile counts
     if (measure && !assembly && !is_runner) c.push_back("-fcallgraph-info=su");
     c.insert(c.end(), {"-I" + dir.string(), "-c", source.string(), "-o", object.string()});
@@ -247,8 +253,8 @@ void build_library(const fs::path& dir, const std::string& name, const Toolchain
   const Objects objects = compile_sources(dir, name, tc, folder, sources, false);
   const fs::path exported = folder / "exported.map";
   std::ofstream(exported) << fmt::format(
-      "{{ global: {0}_run; {0}_reset; {0}_error; {0}_weights*; sinter_start_pool; sinter_stop_pool; local: "
-      "*; }};\n",
+      "{{ global: {0}_run; {0}_reset; {0}_error; {0}_weights*; {0}_*_run; {0}_*_reset; {0}_*_error; "
+      "sinter_start_pool; sinter_stop_pool; local: *; }};\n",
       name);
   std::vector<std::string> link = tc.link;
   std::erase(link, "-static");

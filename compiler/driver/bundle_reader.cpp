@@ -55,6 +55,7 @@ Bundle open_bundle(const fs::path& dir) {
     b.name = j.at("name").get<std::string>();
     b.target = j.at("target").get<std::string>();
     b.files = j.at("files").get<std::vector<std::string>>();
+    b.models = j.value("models", nlohmann::json::array()).size();
     for (const auto& i : j.value("inputs", nlohmann::json::array())) {
       b.inputs.push_back(input_of(i));
       b.input_members.push_back(i.at("member").get<std::string>());

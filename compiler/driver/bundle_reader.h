@@ -11,6 +11,7 @@ namespace sinter {
 struct Bundle {
   std::filesystem::path dir;  // absolute
   std::string name, target;
+  size_t models = 0;               // several, whose inputs and outputs are not here; 0: one
   std::vector<std::string> files;  // what compile wrote, by its path in `dir`
   std::vector<DeclaredInput> inputs;
   std::vector<std::string> outputs, input_members, output_members;

@@ -24,7 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr int kMostThreads = 64;
 
-// Text that goes into banners: as it is where it is plain, else quoted.
 std::string plain(const std::string& s) {
   const bool ok = !s.empty() && s.size() < 200 && std::all_of(s.begin(), s.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -32,6 +31,8 @@ std::string plain(const std::string& s) {
   });
   return ok ? s : sinter::quoted(s);
 }
+
+}  // namespace
 
 std::string bundle_name(const ModelOptions& o) {
   const std::string given = o.name.empty() ? fs::path(o.model).stem().string() : o.name;
@@ -46,10 +47,12 @@ std::string bundle_name(const ModelOptions& o) {
                                      sinter::quoted(o.name), free));
 }
 
-// The options that decide what is generated, in one fixed order and without folders.
-std::string banner_command(const ModelOptions& o, const Target& target, const std::string& name) {
-  std::string s =
-      plain(fs::path(o.model).filename().string()) + " --target " + target.name + " --name " + name;
+std::string banner_text(const std::string& text) { return plain(text); }
+std::string banner_file(const std::string& path) { return plain(fs::path(path).filename().string()); }
+
+std::string banner_command(const ModelOptions& o, const std::string& models, const Target& target,
+                           const std::string& name) {
+  std::string s = models + " --target " + target.name + " --name " + name;
   for (const std::string& d : o.dims) s += " --dim " + plain(d);
   for (const std::string& c : o.constants) {
     const size_t slash = c.rfind('/'), equal = c.find('=');
@@ -75,6 +78,8 @@ std::string banner_command(const ModelOptions& o, const Target& target, const st
   if (o.trace) s += " --trace";
   return s;
 }
+
+namespace {
 
 void refuse_free_dims(const Graph& g) {
   std::vector<std::string> problems;
@@ -224,9 +229,10 @@ void say_what_stays(const Graph& g, const PassOptions& passes, const Say& say) {
 BundleOptions bundle_options(const ModelOptions& o, const Target& target) {
   BundleOptions b;
   b.name = bundle_name(o);
-  b.model_file = plain(fs::path(o.model).filename().string());
-  b.command = banner_command(o, target, b.name);
+  b.model_file = banner_file(o.model);
+  b.command = banner_command(o, b.model_file, target, b.name);
   b.weights_in_file = o.weights == "file";
+  b.weights_in_c = o.weights == "c";
   b.trace = o.trace;
   b.threads = o.threads;
   if (!o.max_stack.empty()) b.max_stack = parse_size("--max-stack", o.max_stack);
@@ -286,14 +292,8 @@ void plan_memory(const ModelOptions& o, int64_t budget, Compiled& c) {
            max_ram, c.plan.live_bytes);
 }
 
-}  // namespace
-
-Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool keep_imported) {
-  return compile_tuned(o, import, read_tuning(o.tuning, target_of(o), o.say), keep_imported);
-}
-
-Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const Tuning& tuning,
-                       bool keep_imported) {
+Compiled compile_without_files(const ModelOptions& o, const ImportOptions& import, const Tuning& tuning,
+                               bool keep_imported) {
   if (o.threads < 1 || o.threads > kMostThreads)
     throw UsageError(fmt::format("--threads: 1 to {}", kMostThreads));
   const PassHooks hooks = hooks_of(o);
@@ -307,8 +307,24 @@ Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const
   decide_layers(o, tuning, states, budget, hooks, c);
   plan_memory(o, budget, c);
   c.plan.states = plan_states(*c.graph, c.plan, states);
+  return c;
+}
+
+}  // namespace
+
+Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool keep_imported) {
+  return compile_tuned(o, import, read_tuning(o.tuning, target_of(o), o.say), keep_imported);
+}
+
+Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const Tuning& tuning,
+                       bool keep_imported) {
+  Compiled c = compile_without_files(o, import, tuning, keep_imported);
   c.files = make_bundle(*c.graph, c.plan, *c.target, c.weights, c.options);
   return c;
+}
+
+Compiled compile_part(const ModelOptions& o, const ImportOptions& import, bool keep_imported) {
+  return compile_without_files(o, import, read_tuning(o.tuning, target_of(o), o.say), keep_imported);
 }
 
 std::vector<std::string> input_names(const Graph& g) {

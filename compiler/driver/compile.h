@@ -33,6 +33,20 @@ Compiled compile_model(const ModelOptions& o, const ImportOptions& import, bool 
 Compiled compile_tuned(const ModelOptions& o, const ImportOptions& import, const Tuning& tuning,
                        bool keep_imported = false);
 
+// The same without the files of a bundle: for one of several models (driver/pipeline.h).
+Compiled compile_part(const ModelOptions& o, const ImportOptions& import, bool keep_imported = false);
+
+// The prefix of the model's files and functions: --name, or from the model's. UsageError where it isn't fit
+// for that.
+std::string bundle_name(const ModelOptions& o);
+// The options that decide what is generated, in one fixed order and without folders. `models`: instead of the
+// one.
+std::string banner_command(const ModelOptions& o, const std::string& models, const Target& target,
+                           const std::string& name);
+// Text, and a file's name, as banners show it: as it is where it is plain, else quoted.
+std::string banner_text(const std::string& text);
+std::string banner_file(const std::string& path);
+
 std::vector<std::string> input_names(const Graph& g);
 std::vector<std::string> output_names(const Graph& g);
 

@@ -40,6 +40,7 @@ class ThisMachine : public Machine {
   std::string execute(const fs::path& program, const ProgramRun& r) override {
     Words command = before_;
     command.push_back(program.string());
+    if (!r.model.empty()) command.push_back(r.model);
     for (const auto& f : r.in) command.insert(command.end(), {"--in", assigned(f, f.path)});
     for (const auto& f : r.out) command.insert(command.end(), {"--out", assigned(f, f.path)});
     const std::pair<const char*, const std::string&> files[] = {
@@ -115,6 +116,7 @@ class SshMachine : public Machine {
     make_folder();
     std::vector<std::pair<std::string, std::string>> names;  // there and here, for what is printed
     std::string command = in_quotes(put(program.string(), "program"));
+    if (!r.model.empty()) command += " " + in_quotes(r.model);
     const auto say = [&](const char* option, const std::string& value) {
       command += fmt::format(" {} {}", option, in_quotes(value));
     };

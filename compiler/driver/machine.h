@@ -16,6 +16,7 @@ struct ProgramRun {
     std::string member, path;  // no member: the next tensor's
   };
   std::vector<TensorFile> in, out;
+  std::string model;                 // of a bundle of several; empty: there is one
   std::string weights, json, trace;  // files; empty: none
   int repeat = 0;
   int steps = 1;  // more: % in a file's name is a step's number (sinter/runner.h)

@@ -155,7 +155,8 @@ bool stays_inside(const std::string& name) {
 
 FileNames fixed_names(const std::string& name) {
   FileNames names;
-  for (const char* end : {".h", ".cpp", ".weights", ".map", ".cmake", "_main.cpp", "_weights.S", "_main"})
+  for (const char* end :
+       {".h", ".cpp", ".weights", ".map", ".cmake", "_main.cpp", "_weights.S", "_weights.c", "_main"})
     names.insert(name + end);
   return names;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 
 #include "emit/calls.h"
@@ -27,9 +28,8 @@ std::string bytes_text(int64_t n) {
 
 class Code {
  public:
-  Code(const Graph& g, const Plan& plan, const Target& target, const BundleOptions& o)
-      : g_(g), plan_(plan), target_(target), o_(o) {
-    functions_.scope = o.name + "_layers";
+  explicit Code(const BundlePart& b) : g_(b.graph), plan_(b.plan), target_(b.target), o_(b.options) {
+    functions_.scope = o_.name + "_layers";
   }
 
   std::string text() {
@@ -50,7 +50,7 @@ class Code {
     p_.raw(fmt::format("}}  // namespace {}\n", functions_.scope));
     p_.blank();
     run();
-    error_text();
+    p_.raw(error_text(o_.name, !plan_.states.empty()));
     p_.blank();
     p_.line("#include \"sinter/simd_end.h\"");
     return text_ + p_.text();
@@ -137,7 +137,7 @@ class Code {
   }
 
   void includes() {
-    p_.line("#include \"{}.h\"", o_.name);
+    p_.line("#include \"{}.h\"", file_prefix(o_));
     p_.blank();
     p_.line("{}", interface_check(o_));
     p_.blank();
@@ -228,8 +228,8 @@ class Code {
         std::any_of(plan_.places.begin(), plan_.places.end(),
                     [](const auto& x) { return x.second.kind == Place::Kind::kWeights; });
     if (!o_.weights_in_file && has_weights) {
-      p_.line("extern \"C\" const unsigned char {}[];  // in {}_weights.S of the same compile",
-              weights_symbol(o_), o_.name);
+      p_.line("extern \"C\" const unsigned char {}[];  // in {}_weights.{} of the same compile",
+              weights_symbol(o_), file_prefix(o_), o_.weights_in_c ? "c" : "S");
       p_.blank();
     }
     write_reset(p_, states, o_);
@@ -238,12 +238,16 @@ class Code {
             o_.threads > 1 ? ", [[maybe_unused]] const sinter_pool* pool" : "",
             o_.trace ? fmt::format(", {}_trace trace, void* context", o_.name) : "");
     std::string null = "in == nullptr || out == nullptr";
-    if (plan_.arena_bytes > 0) null += " || arena == nullptr";
+    const bool lasting = !o_.lasting_inputs.empty() || !o_.lasting_outputs.empty();
+    if (plan_.arena_bytes > 0 || lasting) null += " || arena == nullptr";
     if (!states.empty()) null += " || state == nullptr";
     if (o_.weights_in_file) null += " || weights == nullptr";
     p_.line("if ({}) return {}_E_NULL;", null, up);
-    for (const Member& m : inputs_) p_.line("if (in->{} == nullptr) return {}_E_NULL;", m.name, up);
-    for (const Member& m : outputs_) p_.line("if (out->{} == nullptr) return {}_E_NULL;", m.name, up);
+    for (const Member& m : inputs_)
+      if (!o_.lasting_inputs.count(m.index)) p_.line("if (in->{} == nullptr) return {}_E_NULL;", m.name, up);
+    for (const Member& m : outputs_)
+      if (!o_.lasting_outputs.count(m.index))
+        p_.line("if (out->{} == nullptr) return {}_E_NULL;", m.name, up);
     p_.line("if (reinterpret_cast<std::uintptr_t>(arena) % 64 != 0) return {}_E_ALIGN;", up);
     if (!states.empty())
       p_.line("if (reinterpret_cast<std::uintptr_t>(state) % 64 != 0) return {}_E_ALIGN;", up);
@@ -258,8 +262,11 @@ class Code {
     Frame frame{g_, plan_, {}, {}, true, up + "_E_"};
     frame.inputs.resize(g_.inputs.size());
     frame.outputs.resize(g_.outputs.size());
-    for (const Member& m : inputs_) frame.inputs[m.index] = "in->" + m.name;
-    for (const Member& m : outputs_) frame.outputs[m.index] = "out->" + m.name;
+    for (const Member& m : inputs_)
+      frame.inputs[m.index] = lasting_tensor(m, o_.lasting_inputs, "in->" + m.name);
+    for (const Member& m : outputs_)
+      frame.outputs[m.index] = lasting_tensor(m, o_.lasting_outputs, "out->" + m.name);
+    if (lasting) p_.line("unsigned char* const lasting = static_cast<unsigned char*>(arena);");
     for (const State& s : states.states) {
       frame.inputs[s.link.input] = state_pointer(g_, states, s, false);
       frame.outputs[s.link.output] = state_pointer(g_, states, s, true);
@@ -277,7 +284,11 @@ class Code {
     const bool uses_arena = std::any_of(plan_.places.begin(), plan_.places.end(),
                                         [](const auto& x) { return x.second.kind == Place::Kind::kArena; }) ||
                             plan_.arena_bytes > 0;
-    if (uses_arena) p_.line("unsigned char* const a = static_cast<unsigned char*>(arena);");
+    if (uses_arena)
+      p_.line("unsigned char* const a = static_cast<unsigned char*>(arena){};",
+              o_.arena_from > 0 ? fmt::format(" + {}", o_.arena_from) : "");
+    for (const Member& m : outputs_)
+      if (o_.lasting_outputs.count(m.index)) p_.line("out->{} = {};", m.name, frame.outputs[m.index]);
     p_.blank();
     for (size_t i = 0, end = 0; i < plan_.layers.size(); i = end) {
       end = behind_strips(plan_, i);
@@ -301,6 +312,14 @@ class Code {
     p_.line("return {}_OK;", up);
     p_.line("}}");
     p_.blank();
+  }
+
+  // The tensor's pointer: the caller's, or into what lasts in the arena.
+  static std::string lasting_tensor(const Member& m, const std::map<size_t, int64_t>& lasting,
+                                    const std::string& callers) {
+    const auto at = lasting.find(m.index);
+    if (at == lasting.end()) return callers;
+    return fmt::format("sinter::at<{}>(lasting, {})", c_type(m.value->type.dtype), at->second);
   }
 
   static std::string cpp(const Dim& d) { return Calls::cpp(d); }
@@ -374,26 +393,6 @@ class Code {
     return out + "\"";
   }
 
-  void error_text() {
-    p_.line("extern \"C\" const char* {}_error(int code) {{", o_.name);
-    p_.line("switch (code) {{");
-    const char* const sentences[] = {"ok",
-                                     "an argument or a tensor's pointer is null",
-                                     plan_.states.empty() ? "the arena is not 64-byte aligned"
-                                                          : "the arena or the state is not 64-byte aligned",
-                                     "an extent is outside its bounds, or extents do not fit together",
-                                     "a count that the data decide exceeds what was planned",
-                                     "an index in the data is outside its axis",
-                                     "a loop ran longer than was planned",
-                                     "a custom operator's function failed",
-                                     "the system doesn't let this process use what the target computes with",
-                                     "the weights are not those that this code was generated with"};
-    for (int i = 0; i < 10; ++i) p_.line("case {}: return \"{}\";", i, sentences[i]);
-    p_.line("default: return \"unknown code\";");
-    p_.line("}}");
-    p_.line("}}");
-  }
-
   const Graph& g_;
   const Plan& plan_;
   const Target& target_;
@@ -407,14 +406,34 @@ class Code {
 
 }  // namespace
 
-std::string interface_check(const BundleOptions& o) {
-  return fmt::format("static_assert({}_INTERFACE == UINT64_C(0x{:016x}), \"{}.h is of another compile\");",
-                     upper(o.name), o.interface, o.name);
+std::string error_text(const std::string& name, bool states) {
+  Printer p;
+  p.line("extern \"C\" const char* {}_error(int code) {{", name);
+  p.line("switch (code) {{");
+  const char* const sentences[] = {
+      "ok",
+      "an argument or a tensor's pointer is null",
+      states ? "the arena or the state is not 64-byte aligned" : "the arena is not 64-byte aligned",
+      "an extent is outside its bounds, or extents do not fit together",
+      "a count that the data decide exceeds what was planned",
+      "an index in the data is outside its axis",
+      "a loop ran longer than was planned",
+      "a custom operator's function failed",
+      "the system doesn't let this process use what the target computes with",
+      "the weights are not those that this code was generated with"};
+  for (int i = 0; i < 10; ++i) p.line("case {}: return \"{}\";", i, sentences[i]);
+  p.line("default: return \"unknown code\";");
+  p.line("}}");
+  p.line("}}");
+  return p.text();
 }
 
-std::map<std::string, std::string> code_files(const Graph& g, const Plan& plan, const Target& target,
-                                              const BundleOptions& o) {
-  return {{o.name + ".cpp", Code(g, plan, target, o).text()}};
+std::string interface_check(const BundleOptions& o) {
+  const std::string& name = file_prefix(o);
+  return fmt::format("static_assert({}_INTERFACE == UINT64_C(0x{:016x}), \"{}.h is of another compile\");",
+                     upper(name), o.interface, name);
 }
+
+std::string code_text(const BundlePart& b) { return Code(b).text(); }
 
 }  // namespace sinter

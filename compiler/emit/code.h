@@ -1,16 +1,20 @@
 // The C++ of a bundle: the layers' functions and net_run (emit/code.cpp), and the runner (emit/runner.cpp).
 #pragma once
-#include <map>
 #include <string>
+#include <vector>
 
 #include "emit/bundle.h"
 
 namespace sinter {
 
-// NAME.cpp.
-std::map<std::string, std::string> code_files(const Graph&, const Plan&, const Target&, const BundleOptions&);
-// NAME_main.cpp: reads input_K.pb files, runs, writes output_K.pb files; see runtime/sinter/runner.h.
-std::string runner_main(const Graph&, const Plan&, const BundleOptions&);
+// NAME.cpp, or that of one of several models.
+std::string code_text(const BundlePart&);
+// NAME_main.cpp: reads input_K.pb files, runs, writes output_K.pb files; see runtime/sinter/runner.h. Of
+// several models, the first argument says which one runs.
+std::string runner_main(const BundlePart&);
+std::string runner_main(const SharedMemory&, const std::vector<BundlePart>&);
+// The function NAME_error.
+std::string error_text(const std::string& name, bool states);
 // The line that ends a compilation with another compile's NAME.h.
 std::string interface_check(const BundleOptions&);
 std::string upper(std::string);

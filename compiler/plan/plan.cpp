@@ -521,7 +521,8 @@ void place_weights(Plan& plan, WeightStore& store) {
   for (size_t i = 0; i < plan.layers.size(); ++i) {
     for (Plan& body : plan.bodies[i]) place_weights(body, store);
     for (Parameter& p : plan.layers[i].parameters)
-      if (p.kind == Parameter::Kind::kWeights) p.offset = store.place(p.blob);
+      if (p.kind == Parameter::Kind::kWeights && p.bytes > 0)
+        p.offset = store.place(p.blob);  // not all of them
   }
 }
 
