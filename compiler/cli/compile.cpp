@@ -11,6 +11,7 @@
 #include "driver/errors.h"
 #include "driver/pipeline.h"
 #include "driver/process.h"
+#include "driver/several_targets.h"
 #include "ir/error.h"
 #include "ir/read_files.h"
 
@@ -19,11 +20,13 @@ namespace {
 
 // --max-stack and --max-flash are about machine code: builds the net once, apart, and compares.
 void check_code_size(const ModelOptions& o, const std::map<std::string, std::string>& files,
-                     const std::string& name, const Target& target, int64_t weights) {
+                     const std::string& name, const std::vector<const Target*>& targets, int64_t weights) {
   if (o.max_stack.empty() && o.max_flash.empty()) return;
   const TemporaryFolder folder;
   write_bundle(files, folder.path());
-  const CodeSize size = measure_code(folder.path(), name, toolchain_for(target, false), folder.path());
+  const CodeSize size = measure_code(
+      folder.path(), name,
+      targets.size() == 1 ? toolchain_for(*targets[0], false) : toolchain_for(targets, false), folder.path());
   if (!o.max_stack.empty() && size.stack_bytes > parse_size("--max-stack", o.max_stack))
     refuse("a run takes {} bytes of stack, --max-stack allows {}", size.stack_bytes,
            parse_size("--max-stack", o.max_stack));
@@ -56,7 +59,7 @@ std::string weight_factor(const Compiled& c) {
 int compile_one(const Options& o) {
   const ReadLog log;
   const Compiled c = compile_model(o, import_options(o));
-  check_code_size(o, c.files, c.options.name, *c.target, weights_bytes(c.weights));
+  check_code_size(o, c.files, c.options.name, {c.target}, weights_bytes(c.weights));
   write_bundle(c.files, o.output);
   if (!o.depfile.empty()) write_depfile(o, c.options.name, log);
   fmt::print("{}: {} layers for {}, arena {} bytes, weights {} bytes{} -> {}\n", c.options.name,
@@ -70,7 +73,7 @@ int compile_several(const Options& o) {
   const Pipeline p = pipeline_of(o, o.several.models, o.several.alive);
   const CompiledPipeline all = compile_pipeline(p, import_options(p));
   const int64_t weights = weights_bytes(all.weights);
-  check_code_size(o, all.files, p.name, *all.models[0].target, weights);
+  check_code_size(o, all.files, p.name, {all.models[0].target}, weights);
   write_bundle(all.files, o.output);
   if (!o.depfile.empty()) write_depfile(o, p.name, log);
   int64_t alone = 0;
@@ -86,6 +89,24 @@ int compile_several(const Options& o) {
   return kExitOk;
 }
 
+int compile_targets(const Options& o) {
+  const ReadLog log;
+  const CompiledTargets all = compile_for_targets(o, import_options(o));
+  const int64_t weights = weights_bytes(all.weights);
+  std::vector<const Target*> targets;
+  for (const Compiled& c : all.targets) targets.push_back(c.target);
+  check_code_size(o, all.files, all.name, targets, weights);
+  write_bundle(all.files, o.output);
+  if (!o.depfile.empty()) write_depfile(o, all.name, log);
+  for (size_t i = 0; i < all.targets.size(); ++i)
+    fmt::print("{}: {} layers for {}, arena {} bytes, weights {} bytes\n", all.name,
+               all.targets[i].plan.layers.size(), targets[i]->name, all.targets[i].plan.arena_bytes,
+               all.target_weights[i]);
+  fmt::print("{}: {} targets, arena {} bytes, weights {} bytes -> {}\n", all.name, targets.size(),
+             all.arena_bytes, weights, o.output);
+  return kExitOk;
+}
+
 }  // namespace
 
 std::function<int()> declare_compile(CLI::App& app) {
@@ -98,7 +119,7 @@ std::function<int()> declare_compile(CLI::App& app) {
   return [o] {
     if (o->several.models.size() > 1) return compile_several(*o);
     if (!o->several.alive.empty()) throw UsageError("--alive is for several models");
-    return compile_one(*o);
+    return names_several(o->target) ? compile_targets(*o) : compile_one(*o);
   };
 }
 

@@ -24,14 +24,11 @@ int build(const Options& o) {
   if (std::error_code ec; fs::is_directory(o.bundle, ec))
     reading = std::make_unique<FolderLock>(o.bundle, FolderLock::Mode::kShared);
   const Bundle b = open_bundle(o.bundle);
-  const Target* target = find_target(b.target);
-  if (!target)
-    throw UsageError(fmt::format("the bundle is for {}, which is unknown", sinter::quoted(b.target)));
   const fs::path library =
       o.output.empty() ? b.dir / fmt::format("lib{}.so", b.name) : fs::absolute(o.output);
   if (!is_current(library, b)) {
     const fs::path fresh = objects.path() / library.filename();
-    build_library(b.dir, b.name, toolchain_for(*target, false), objects.path(), fresh);
+    build_library(b.dir, b.name, toolchain_of(b, false), objects.path(), fresh);
     if (!put_in_place(fresh, library)) refuse("{} can't be written", sinter::quoted(library.string()));
   }
   fmt::print("{}\n", library.string());

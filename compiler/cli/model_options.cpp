@@ -40,7 +40,8 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required, Seve
   CLI::Option* model = add_model(app, o, several);
   if (model_required) model->required();
   app.add_option("--target", o.target,
-                 "processor to compile for (see sinter targets); default: this machine");
+                 "processor to compile for (see sinter targets); default: this machine. For compile also "
+                 "several, with commas:\nthe bundle then asks which of them it runs on");
   app.add_option(
          "--dim", o.dims,
          "a free extent: NAME=4 fixes it, \"NAME<=8\" bounds it, NAME=64..640:32 gives range and step;\n"

@@ -35,10 +35,7 @@ fs::path built_program(const Bundle& b, const Toolchain& tc, const fs::path& obj
 
 void execute(const Bundle& b, const fs::path& objects, const InputFiles& inputs, const Options& o,
              std::unique_ptr<FolderLock> reading) {
-  const Target* target = find_target(b.target);
-  if (!target)
-    throw UsageError(fmt::format("the bundle is for {}, which is unknown", sinter::quoted(b.target)));
-  const Toolchain tc = toolchain_for(*target, !is_elsewhere(o.on));
+  const Toolchain tc = toolchain_of(b, !is_elsewhere(o.on));
   const std::unique_ptr<Machine> machine = machine_of(o.on, tc, o.say);
   const fs::path program = built_program(b, tc, objects);
   reading.reset();
@@ -48,7 +45,7 @@ void execute(const Bundle& b, const fs::path& objects, const InputFiles& inputs,
   for (size_t i = 0; i < outs.size(); ++i)
     if (!outs[i].empty()) r.out.push_back({b.output_members[i], fs::absolute(outs[i]).string()});
   r.steps = o.steps;
-  if (!fs::exists(b.dir / (b.name + "_weights.S"))) r.weights = (b.dir / (b.name + ".weights")).string();
+  if (b.weights_in_file) r.weights = (b.dir / (b.name + ".weights")).string();
   fmt::print("{}", machine->execute(program, r));
 }
 
@@ -86,6 +83,7 @@ int run(const Options& o) {
   b.dir = fs::absolute(dir);
   b.name = c.options.name;
   b.target = c.target->name;
+  b.weights_in_file = c.options.weights_in_file;
   for (const auto& [file, text] : c.files) b.files.push_back(file);
   for (const Member& m : input_members(*c.graph, c.plan.states)) b.input_members.push_back(m.name);
   for (const Member& m : output_members(*c.graph, c.plan.states)) {

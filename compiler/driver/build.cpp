@@ -15,6 +15,7 @@
 
 #include "driver/errors.h"
 #include "driver/process.h"
+#include "emit/printer.h"
 #include "ir/error.h"
 
 namespace sinter {
@@ -156,6 +157,9 @@ Objects compile_sources(const fs::path& dir, const std::string& name, const Tool
       c.insert(c.end(), {"-x", "c"});
     }
     if (is_runner) c.push_back(measure ? "-O1" : "-O0");  // not the net's code: quick to compile counts
+    if (const std::string part = source.stem().string(), before = name + "_part_"; part.rfind(before, 0) == 0)
+      if (const auto flags = tc.of_part.find(part.substr(before.size())); flags != tc.of_part.end())
+        c.insert(c.end(), flags->second.begin(), flags->second.end());
     if (measure && !assembly && !is_runner) c.push_back("-fcallgraph-info=su");
     c.insert(c.end(), {"-I" + dir.string(), "-c", source.string(), "-o", object.string()});
     commands.push_back(std::move(c));
@@ -191,9 +195,16 @@ extern "C" const sinter_pool* sinter_start_pool(int threads) { return (new sinte
 extern "C" void sinter_stop_pool(const sinter_pool* pool) { delete static_cast<sinter::ThreadPool*>(pool->context); }
 )";
 
-}  // namespace
+// What the target adds to the compiler's flags.
+std::vector<std::string> flags_of(const Target& target, const std::vector<std::string>& compiler) {
+  std::vector<std::string> flags = words(target.cxx_flags), with = compiler;
+  const std::vector<std::string> gcc = words(target.gcc_flags);
+  with.insert(with.end(), flags.begin(), flags.end());
+  if (takes(with, gcc)) flags.insert(flags.end(), gcc.begin(), gcc.end());
+  return flags;
+}
 
-Toolchain toolchain_for(const Target& target, bool execute) {
+Toolchain plain_toolchain(const Target& target, bool execute) {
   Toolchain tc;
   if (is_same_architecture(target)) {
     if (execute && !host_can_run(target))
@@ -217,9 +228,21 @@ Toolchain toolchain_for(const Target& target, bool execute) {
   }
   for (const char* f : {"-std=c++17", "-O2", "-fno-math-errno", "-fno-trapping-math", "-fno-tree-vectorize"})
     tc.compile.push_back(f);
-  for (const std::string& f : words(target.cxx_flags)) tc.compile.push_back(f);
-  const std::vector<std::string> gcc = words(target.gcc_flags);
-  if (takes(tc.compile, gcc)) tc.compile.insert(tc.compile.end(), gcc.begin(), gcc.end());
+  return tc;
+}
+
+}  // namespace
+
+Toolchain toolchain_for(const Target& target, bool execute) {
+  Toolchain tc = plain_toolchain(target, execute);
+  const std::vector<std::string> flags = flags_of(target, tc.compile);
+  tc.compile.insert(tc.compile.end(), flags.begin(), flags.end());
+  return tc;
+}
+
+Toolchain toolchain_for(const std::vector<const Target*>& targets, bool execute) {
+  Toolchain tc = plain_toolchain(*targets[0], execute);
+  for (const Target* t : targets) tc.of_part[identifier(t->name)] = flags_of(*t, tc.compile);
   return tc;
 }
 

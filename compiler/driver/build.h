@@ -1,6 +1,7 @@
 // The C++ compiler's part: a bundle in a folder becomes a program, which is then executed.
 #pragma once
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,17 @@ struct Toolchain {
   std::vector<std::string> compile;  // compiler and flags, up to -c
   std::vector<std::string> link;
   std::vector<std::string> execute;  // what goes before the program: an emulator, or nothing
+  // Of a bundle for several targets: the flags of a part's file, by what stands behind NAME_part_.
+  std::map<std::string, std::vector<std::string>> of_part;
 };
 
 // The compiler for a target: $CXX, c++ or g++ for this machine's own architecture, else
 // aarch64-linux-gnu-g++ and qemu-aarch64. ToolchainError where it is missing. With `execute`, UsageError
 // where this machine can neither execute nor emulate the target.
 Toolchain toolchain_for(const Target& target, bool execute);
+// The same for a bundle for several targets (emit/dispatch.h): for this machine if it can execute the first
+// of them.
+Toolchain toolchain_for(const std::vector<const Target*>& targets, bool execute);
 
 // What a build tells of the generated code, without weights and runner.
 struct CodeSize {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/errors.h"
+#include "driver/several_targets.h"
 #include "ir/error.h"
 
 namespace sinter {
@@ -55,6 +56,7 @@ Bundle open_bundle(const fs::path& dir) {
     b.name = j.at("name").get<std::string>();
     b.target = j.at("target").get<std::string>();
     b.files = j.at("files").get<std::vector<std::string>>();
+    b.weights_in_file = j.value("weights", "") == "file";
     b.models = j.value("models", nlohmann::json::array()).size();
     for (const auto& i : j.value("inputs", nlohmann::json::array())) {
       b.inputs.push_back(input_of(i));
@@ -73,6 +75,12 @@ Bundle open_bundle(const fs::path& dir) {
       throw UsageError(
           fmt::format("{}: {}{} is missing; compile the model again", dir.string(), b.name, end));
   return b;
+}
+
+Toolchain toolchain_of(const Bundle& b, bool execute) {
+  if (names_several(b.target)) return toolchain_for(targets_of(b.target), execute);
+  if (const Target* target = find_target(b.target)) return toolchain_for(*target, execute);
+  throw UsageError(fmt::format("the bundle is for {}, which is unknown", sinter::quoted(b.target)));
 }
 
 bool is_current(const fs::path& product, const Bundle& b) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/build.h"
 #include "driver/options.h"
 
 namespace sinter {
@@ -11,6 +12,7 @@ namespace sinter {
 struct Bundle {
   std::filesystem::path dir;  // absolute
   std::string name, target;
+  bool weights_in_file = false;
   size_t models = 0;               // several, whose inputs and outputs are not here; 0: one
   std::vector<std::string> files;  // what compile wrote, by its path in `dir`
   std::vector<DeclaredInput> inputs;
@@ -19,6 +21,9 @@ struct Bundle {
 
 // The only bundle of a folder. UsageError where there is none, or more than one.
 Bundle open_bundle(const std::filesystem::path& dir);
+
+// The compiler for the bundle's target, or targets. UsageError where one is unknown.
+Toolchain toolchain_of(const Bundle&, bool execute);
 
 // Whether `product`, a program or library of the bundle, is there and no file of the bundle is newer.
 bool is_current(const std::filesystem::path& product, const Bundle&);

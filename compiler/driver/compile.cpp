@@ -50,9 +50,9 @@ std::string bundle_name(const ModelOptions& o) {
 std::string banner_text(const std::string& text) { return plain(text); }
 std::string banner_file(const std::string& path) { return plain(fs::path(path).filename().string()); }
 
-std::string banner_command(const ModelOptions& o, const std::string& models, const Target& target,
+std::string banner_command(const ModelOptions& o, const std::string& models, const std::string& target,
                            const std::string& name) {
-  std::string s = models + " --target " + target.name + " --name " + name;
+  std::string s = models + " --target " + target + " --name " + name;
   for (const std::string& d : o.dims) s += " --dim " + plain(d);
   for (const std::string& c : o.constants) {
     const size_t slash = c.rfind('/'), equal = c.find('=');
@@ -230,7 +230,7 @@ BundleOptions bundle_options(const ModelOptions& o, const Target& target) {
   BundleOptions b;
   b.name = bundle_name(o);
   b.model_file = banner_file(o.model);
-  b.command = banner_command(o, b.model_file, target, b.name);
+  b.command = banner_command(o, b.model_file, target.name, b.name);
   b.weights_in_file = o.weights == "file";
   b.weights_in_c = o.weights == "c";
   b.trace = o.trace;

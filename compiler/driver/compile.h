@@ -41,7 +41,7 @@ Compiled compile_part(const ModelOptions& o, const ImportOptions& import, bool k
 std::string bundle_name(const ModelOptions& o);
 // The options that decide what is generated, in one fixed order and without folders. `models`: instead of the
 // one.
-std::string banner_command(const ModelOptions& o, const std::string& models, const Target& target,
+std::string banner_command(const ModelOptions& o, const std::string& models, const std::string& target,
                            const std::string& name);
 // Text, and a file's name, as banners show it: as it is where it is plain, else quoted.
 std::string banner_text(const std::string& text);

@@ -163,6 +163,10 @@ DimOption parse_dim(const std::string& text) {
 
 const Target& target_of(const ModelOptions& o) {
   if (const Target* t = find_target(o.target)) return *t;
+  if (o.target.find(',') != std::string::npos)
+    throw UsageError(
+        fmt::format("--target {}: a list is for sinter compile of one model; give one of them here",
+                    sinter::quoted(o.target)));
   std::string names;
   std::vector<std::string> all = {"host"};
   for (const Target* t : all_targets()) {

@@ -182,7 +182,7 @@ Pipeline pipeline_of(const ModelOptions& all, const Words& models, const Words& 
     list += (list.empty() ? "" : " ") + (shown == name + ".onnx" ? shown : name + "=" + shown);
   }
   deal(p, all);
-  p.command = banner_command(all, list, target_of(all), p.name);
+  p.command = banner_command(all, list, target_of(all).name, p.name);
   for (const std::string& a : alive) p.command += " --alive " + banner_text(a);
   return p;
 }

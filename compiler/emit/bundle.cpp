@@ -73,6 +73,8 @@ int64_t weights_bytes(const WeightStore& store) {
 
 const std::string& file_prefix(const BundleOptions& o) { return o.bundle.empty() ? o.name : o.bundle; }
 
+const std::string& face_prefix(const BundleOptions& o) { return o.face.empty() ? o.name : o.face; }
+
 std::string weights_symbol(const BundleOptions& o) {
   return fmt::format("{}_weights_{:016x}", file_prefix(o), o.weights_tag);
 }

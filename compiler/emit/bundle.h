@@ -31,6 +31,8 @@ struct BundleOptions {
   // weights' symbol (empty: `name`), where its own part of the arena begins, and where the tensors lie there
   // that outlive a run, by their numbers among the graph's inputs and outputs.
   std::string bundle;
+  std::string
+      face;  // of one of several targets (emit/dispatch.h): the prefix of what the caller sees; else `name`
   int64_t arena_from = 0;
   std::map<size_t, int64_t> lasting_inputs, lasting_outputs;
 
@@ -72,6 +74,8 @@ std::map<std::string, std::string> make_bundle(const Graph&, const Plan&, const 
 int64_t weights_bytes(const WeightStore&);
 // What the names of the bundle's files begin with.
 const std::string& file_prefix(const BundleOptions&);
+// What the names of the types and codes that a caller sees begin with.
+const std::string& face_prefix(const BundleOptions&);
 // "net_weights_0123456789abcdef": what code and weights of the same compile call it.
 std::string weights_symbol(const BundleOptions&);
 

@@ -50,8 +50,10 @@ class Code {
     p_.raw(fmt::format("}}  // namespace {}\n", functions_.scope));
     p_.blank();
     run();
-    p_.raw(error_text(o_.name, !plan_.states.empty()));
-    p_.blank();
+    if (o_.face.empty()) {
+      p_.raw(error_text(o_.name, !plan_.states.empty()));
+      p_.blank();
+    }
     p_.line("#include \"sinter/simd_end.h\"");
     return text_ + p_.text();
   }
@@ -141,6 +143,11 @@ class Code {
     p_.blank();
     p_.line("{}", interface_check(o_));
     p_.blank();
+    if (!o_.face.empty()) {
+      p_.line("#define sinter sinter_for_{}  // other parts are compiled with other flags",
+              identifier(target_.name));
+      p_.blank();
+    }
     // Standard headers before the words: those switch the instruction set on for what follows.
     if (!plan_.states.empty()) p_.line("#include <cstring>");
     p_.line("#include <limits>");
@@ -217,7 +224,7 @@ class Code {
     const StatePlan& states = plan_.states;
     inputs_ = input_members(g_, states);
     outputs_ = output_members(g_, states);
-    const std::string up = upper(o_.name);
+    const std::string up = upper(face_prefix(o_));
     const bool has_weights =
         std::any_of(plan_.layers.begin(), plan_.layers.end(),
                     [](const Layer& l) {
@@ -232,11 +239,11 @@ class Code {
               weights_symbol(o_), file_prefix(o_), o_.weights_in_c ? "c" : "S");
       p_.blank();
     }
-    write_reset(p_, states, o_);
-    p_.line("extern \"C\" int {0}_run(const {0}_inputs* in, {0}_outputs* out, void* arena{1}{2}{3}{4}) {{",
-            o_.name, state_parameter(states), o_.weights_in_file ? ", const void* weights" : "",
+    if (o_.face.empty()) write_reset(p_, states, o_);
+    p_.line("extern \"C\" int {5}_run(const {0}_inputs* in, {0}_outputs* out, void* arena{1}{2}{3}{4}) {{",
+            face_prefix(o_), state_parameter(states), o_.weights_in_file ? ", const void* weights" : "",
             o_.threads > 1 ? ", [[maybe_unused]] const sinter_pool* pool" : "",
-            o_.trace ? fmt::format(", {}_trace trace, void* context", o_.name) : "");
+            o_.trace ? fmt::format(", {}_trace trace, void* context", face_prefix(o_)) : "", o_.name);
     std::string null = "in == nullptr || out == nullptr";
     const bool lasting = !o_.lasting_inputs.empty() || !o_.lasting_outputs.empty();
     if (plan_.arena_bytes > 0 || lasting) null += " || arena == nullptr";
@@ -327,7 +334,7 @@ class Code {
   // Symbols from the extents of inputs: the first extent that is a multiple of one symbol defines it, all
   // others are compared.
   void dims(Calls& calls) {
-    const std::string up = upper(o_.name);
+    const std::string up = upper(face_prefix(o_));
     std::vector<std::pair<Dim, std::string>> later;
     for (const Member& m : inputs_) {
       if (!m.dynamic) continue;

@@ -81,8 +81,8 @@ const Value* scattered(const Plan& plan, const Node& n) {
   return lie_together(plan, old->second, fresh->second) ? n.inputs[updates] : nullptr;
 }
 
-// Tensors and layers.
-void add_net(ordered_json& j, const Graph& g, const Plan& plan, const BundleOptions& o) {
+// The tensors that a caller sees, and the states.
+void add_tensors(ordered_json& j, const Graph& g, const Plan& plan, const BundleOptions& o) {
   for (const bool input : {true, false})
     for (const Member& m : input ? input_members(g, plan.states) : output_members(g, plan.states)) {
       ordered_json t = tensor(m.value);
@@ -107,6 +107,9 @@ void add_net(ordered_json& j, const Graph& g, const Plan& plan, const BundleOpti
     t["slot_bytes"] = ring.slot_bytes;
     j["states"].push_back(t);
   }
+}
+
+void add_layers(ordered_json& j, const Graph& g, const Plan& plan) {
   const Views views(g, *plan.decisions);
   j["layers"] = ordered_json::array();
   for (size_t i = 0; i < plan.layers.size(); ++i) {
@@ -149,6 +152,11 @@ void add_net(ordered_json& j, const Graph& g, const Plan& plan, const BundleOpti
   }
 }
 
+void add_net(ordered_json& j, const BundlePart& b) {
+  add_tensors(j, b.graph, b.plan, b.options);
+  add_layers(j, b.graph, b.plan);
+}
+
 // Names may be no UTF-8.
 std::string text_of(const ordered_json& j) {
   return j.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
@@ -165,7 +173,10 @@ void add_settings(ordered_json& j, int64_t weights, const BundleOptions& o,
 
 }  // namespace
 
-std::string map_text(const BundlePart& b, const WeightStore& store, const std::vector<std::string>& files) {
+namespace {
+
+// What stands in front of a net's tensors.
+ordered_json head_of(const BundlePart& b, const WeightStore& store, const std::vector<std::string>& files) {
   ordered_json j;
   j["name"] = b.options.name;
   j["model"] = {{"file", b.options.model_file}, {"sha256", b.options.model_hash}};
@@ -173,7 +184,29 @@ std::string map_text(const BundlePart& b, const WeightStore& store, const std::v
   j["arena_bytes"] = b.plan.arena_bytes;
   j["live_bytes"] = b.plan.live_bytes;
   add_settings(j, weights_bytes(store), b.options, files);
-  add_net(j, b.graph, b.plan, b.options);
+  return j;
+}
+
+}  // namespace
+
+std::string map_text(const BundlePart& b, const WeightStore& store, const std::vector<std::string>& files) {
+  ordered_json j = head_of(b, store, files);
+  add_net(j, b);
+  return text_of(j);
+}
+
+std::string map_text(const BundlePart& face, const std::vector<BundlePart>& parts, const WeightStore& store,
+                     const std::vector<std::string>& files) {
+  ordered_json j = head_of(face, store, files);
+  add_tensors(j, face.graph, face.plan, face.options);
+  for (const BundlePart& b : parts) {
+    ordered_json e;
+    e["target"] = b.target.name;
+    e["arena_bytes"] = b.plan.arena_bytes;
+    e["live_bytes"] = b.plan.live_bytes;
+    add_layers(e, b.graph, b.plan);
+    j["targets"].push_back(e);
+  }
   return text_of(j);
 }
 
@@ -203,7 +236,7 @@ std::string map_text(const SharedMemory& shared, const std::vector<BundlePart>& 
     e["arena_from"] = b.options.arena_from;  // offsets below count from there
     e["arena_bytes"] = b.plan.arena_bytes;
     e["live_bytes"] = b.plan.live_bytes;
-    add_net(e, b.graph, b.plan, b.options);
+    add_net(e, b);
     j["models"].push_back(e);
   }
   return text_of(j);

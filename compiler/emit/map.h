@@ -9,6 +9,9 @@ namespace sinter {
 
 std::string map_text(const BundlePart&, const WeightStore&, const std::vector<std::string>& files);
 // Of several models; each has its tensors and layers.
+// Of one model for several targets; each has its layers.
+std::string map_text(const BundlePart& face, const std::vector<BundlePart>&, const WeightStore&,
+                     const std::vector<std::string>& files);
 std::string map_text(const SharedMemory&, const std::vector<BundlePart>&, const WeightStore&,
                      const std::vector<std::string>& files);
 

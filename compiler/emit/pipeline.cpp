@@ -94,19 +94,25 @@ std::string common_code(const SharedMemory& memory, const std::vector<BundlePart
 
 }  // namespace
 
-std::map<std::string, std::string> make_pipeline(std::vector<PipelineModel> models, SharedMemory& memory,
-                                                 WeightStore& weights) {
-  place_lasting(models, memory);
+void join_weights(std::vector<PipelineModel>& models, WeightStore& weights) {
   for (PipelineModel& m : models) {
     move_weights(m.plan, m.weights.bytes(), weights);
     m.weights = WeightStore();
   }
   const uint64_t tag = number_of(weights.bytes());
+  for (PipelineModel& m : models) {
+    m.options.weights_end = static_cast<int64_t>(weights.bytes().size());
+    m.options.weights_tag = tag;
+  }
+}
+
+std::map<std::string, std::string> make_pipeline(std::vector<PipelineModel> models, SharedMemory& memory,
+                                                 WeightStore& weights) {
+  place_lasting(models, memory);
+  join_weights(models, weights);
   std::vector<BundlePart> parts;
   for (PipelineModel& m : models) {
     m.options.bundle = memory.name;
-    m.options.weights_end = static_cast<int64_t>(weights.bytes().size());
-    m.options.weights_tag = tag;
     parts.push_back({m.graph, m.plan, m.target, m.options});
   }
   const std::string header = interface_text(memory, parts, weights);

@@ -22,6 +22,9 @@ struct PipelineModel {
   BundleOptions& options;
 };
 
+// The weights of all in one store, equal ones once. Sets what the models' options have of them.
+void join_weights(std::vector<PipelineModel>&, WeightStore& weights);
+
 // The files by name, as make_bundle's. Sets what the models' options have of a pipeline, and of `memory` all
 // but the name and which tensors last. Refuses models whose names in C are the same.
 std::map<std::string, std::string> make_pipeline(std::vector<PipelineModel>, SharedMemory& memory,

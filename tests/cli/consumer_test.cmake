@@ -68,3 +68,57 @@ file(READ ${WORK_DIR}/halves/build/net_model.d read)
 if(NOT read MATCHES "sample/input_0.pb")
   message(FATAL_ERROR "the sample of DATA was not read:\n${read}")
 endif()
+
+# Several models as one library; their files are watched. One model for several cores; weights as C.
+file(MAKE_DIRECTORY ${WORK_DIR}/several)
+file(COPY ${WORK_DIR}/project/net.onnx DESTINATION ${WORK_DIR}/several)
+file(COPY_FILE ${WORK_DIR}/project/net.onnx ${WORK_DIR}/several/other.onnx)
+file(WRITE ${WORK_DIR}/several/main.cpp [[
+#include <cstdio>
+#include "eye.h"
+#include "net.h"
+alignas(64) static unsigned char arena[EYE_ARENA_BYTES], own[NET_ARENA_BYTES];
+static float image[64] = {1, 2, 3}, one[10], two[10], three[10];
+int main() {
+  const eye_net_inputs i1 = {image};
+  eye_net_outputs o1 = {};
+  const eye_b_inputs i2 = {image, {1, 1, 8, 8}};
+  eye_b_outputs o2 = {two, {}};
+  const net_inputs i3 = {image};
+  net_outputs o3 = {three};
+  if (eye_net_run(&i1, &o1, arena) || eye_b_run(&i2, &o2, arena) || net_run(&i3, &o3, own)) return 1;
+  for (int k = 0; k < 10; ++k) {
+    const float d = o1.logits[k] - two[k], e = o1.logits[k] - three[k];
+    if (d > 1e-4f || d < -1e-4f || e > 1e-4f || e < -1e-4f) return 2;
+  }
+  return one[0] == 0 ? 0 : 3;
+}
+]])
+set(targets avx2,x86-64-v2)
+if(MACHINE STREQUAL "aarch64" OR CMAKE_HOST_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  set(targets cortex-a76,cortex-a53)
+endif()
+file(WRITE ${WORK_DIR}/several/CMakeLists.txt "
+cmake_minimum_required(VERSION 3.16)
+project(several LANGUAGES CXX ASM)
+find_package(sinter 0.1 REQUIRED)
+sinter_add_pipeline(eye MODELS net.onnx b=other.onnx DIM net:N=1 \"b:N<=2\" ALIVE net:logits)
+sinter_add_model(net MODEL net.onnx DIM N=1 TARGET ${targets} WEIGHTS c)
+add_executable(several main.cpp)
+target_link_libraries(several PRIVATE eye net)
+")
+run(${CMAKE_COMMAND} -S ${WORK_DIR}/several -B ${WORK_DIR}/several/build -G Ninja -DCMAKE_BUILD_TYPE=Release
+    -DCMAKE_PREFIX_PATH=${WORK_DIR}/moved ${toolchain})
+foreach(line "sinter: eye_net: " "sinter: eye_b: " "sinter: eye: 2 models" "sinter: net: 2 targets")
+  if(NOT output MATCHES "${line}")
+    message(FATAL_ERROR "no ${line} in\n${output}")
+  endif()
+endforeach()
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/several/build)
+run(${emulator} ${WORK_DIR}/several/build/several)
+execute_process(COMMAND ${CMAKE_COMMAND} -E sleep 1.1)
+file(TOUCH ${WORK_DIR}/several/other.onnx)
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/several/build)
+if(NOT output MATCHES "sinter: eye: 2 models")
+  message(FATAL_ERROR "a model of several changed, but was not compiled again:\n${output}")
+endif()

@@ -31,8 +31,9 @@ std::string room_of(const std::string& path) {
   if (folder == "plan" && stem(path) == "decision") return "decisions";
   if (folder != "emit") return folder;
   static const std::set<std::string> bundle = {
-      "bundle",   "bundle_folder",    "calls",  "class_names",  "code",  "control", "interface", "map",
-      "pipeline", "parallel_regions", "runner", "shared_files", "state", "strips"};
+      "bundle",           "bundle_folder", "calls",        "class_names", "code",
+      "control",          "dispatch",      "interface",    "map",         "pipeline",
+      "parallel_regions", "runner",        "shared_files", "state",       "strips"};
   return bundle.count(stem(path)) ? "bundle" : "layers";
 }
 
