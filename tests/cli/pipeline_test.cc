@@ -67,8 +67,7 @@ class PipelineTest : public testing::Test {
   // Builds main.cpp with all bundles of the folder `net`, under AddressSanitizer; it ends with 0.
   void expect_program(const std::string& text, const std::vector<std::string>& flags = {}) {
     put(path("main.cpp"), text);
-    std::vector<std::string> build = {"c++",    "-std=c++17", "-O1",
-                                      "-mavx2", "-mfma",      "-fsanitize=address"};
+    std::vector<std::string> build = {"c++", "-std=c++17", "-O1", "-mavx2", "-mfma", "-fsanitize=address"};
     build.insert(build.end(), flags.begin(), flags.end());
     build.push_back("-I" + path("net"));
     for (const auto& [file, bytes] : files_of(path("net")))
@@ -252,7 +251,8 @@ TEST_F(PipelineTest, OneModelTwice) {
 TEST_F(PipelineTest, VerifyTakesEachAsAPartOfIt) {
   save_nets();
   save_net("again",  // a body finds its weights behind those of the other models
-           "g (float[1,8] x, int64 n) => (float[1,8] y) { y = Loop(n, , x) <b = body (int64 i, bool c, float[1,8] s) => "
+           "g (float[1,8] x, int64 n) => (float[1,8] y) { y = Loop(n, , x) <b = body (int64 i, bool c, "
+           "float[1,8] s) => "
            "(bool d, float[1,8] t) { d = Identity(c)  m = MatMul(s, tell)  t = Tanh(m) }> }");
   save_net("carry", "g (float[4] x, float[4] h) => (float[4] y, float[4] hn) { hn = Add(x, h)  y = Neg(h) }");
   for (const std::vector<std::string>& more :
