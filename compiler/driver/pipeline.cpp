@@ -39,7 +39,8 @@ std::pair<std::string, std::string> named(const std::string& word) {
 size_t model_in_front(const Pipeline& p, const std::string& option, const std::string& text, size_t& rest) {
   const size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
-  const auto at = std::find(p.names.begin(), p.names.end(), name);
+  auto at = std::find(p.names.begin(), p.names.end(), name);
+  if (at == p.names.end()) at = std::find(p.names.begin(), p.names.end(), identifier(name));  // "yolo-v8:N=1"
   if (colon == std::string::npos || at == p.names.end())
     throw UsageError(
         fmt::format("--{} {}: of several models, say which one: {}{}", option, sinter::quoted(text),

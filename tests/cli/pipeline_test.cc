@@ -333,6 +333,14 @@ TEST_F(PipelineTest, WhatIsRefused) {
   for (const char* command : {"run", "inspect", "bench"})
     expect({command, path("see.onnx"), path("find.onnx")}, 2,
            "sinter compile and sinter verify take several");
+  // A file's name that is none of C stands in front of its options all the same.
+  save_net("free-y", "g (float[N,2] x) => (float[N,2] y) { y = Neg(x) }");
+  expect({"compile", path("free-y.onnx"), path("see.onnx"), "--name", "eye", "-o", path("eye"), "--dim",
+          "free-y:N=1"},
+         0, "eye_free_y: ");
+  expect({"compile", path("free-y.onnx"), path("see.onnx"), "--name", "eye", "-o", path("eye"), "--dim",
+          "free_y:N=1"},
+         0, "eye_free_y: ");
   // Names of C that two models would share.
   expect({"compile", "a=" + path("odd.onnx"), "a_x=" + path("odd.onnx"), "A=" + path("odd.onnx"), "--name",
           "eye", "-o", path("net")},
