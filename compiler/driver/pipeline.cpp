@@ -15,10 +15,14 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-std::string joined(const Words& words, const std::string& before = "", const std::string& behind = "") {
+std::string joined(const Words& words, const std::string& behind = "") {
   std::string s;
   for (size_t i = 0; i < words.size(); ++i)
-    s += (i == 0 ? "" : i + 1 < words.size() ? ", " : " or ") + sinter::quoted(before + words[i] + behind);
+    s += fmt::format("{}{}",
+                     i == 0                 ? ""
+                     : i + 1 < words.size() ? ", "
+                                            : " or ",
+                     sinter::quoted(words[i] + behind));
   return s.empty() ? "none" : s;
 }
 
@@ -44,7 +48,7 @@ size_t model_in_front(const Pipeline& p, const std::string& option, const std::s
   if (colon == std::string::npos || at == p.names.end())
     throw UsageError(
         fmt::format("--{} {}: of several models, say which one: {}{}", option, sinter::quoted(text),
-                    joined(p.names, "", ":" + (colon == std::string::npos ? text : text.substr(colon + 1))),
+                    joined(p.names, ":" + (colon == std::string::npos ? text : text.substr(colon + 1))),
                     colon == std::string::npos ? "" : did_you_mean(name, p.names)));
   rest = colon + 1;
   return static_cast<size_t>(at - p.names.begin());
@@ -180,7 +184,8 @@ Pipeline pipeline_of(const ModelOptions& all, const Words& models, const Words& 
           "{} is too long for a prefix of C names; give the model a shorter one, as NAME={}", o.name, file));
     o.max_ram.clear();
     const std::string shown = banner_file(file);
-    list += (list.empty() ? "" : " ") + (shown == name + ".onnx" ? shown : name + "=" + shown);
+    if (!list.empty()) list += " ";
+    list += shown == name + ".onnx" ? shown : fmt::format("{}={}", name, shown);
   }
   deal(p, all);
   p.command = banner_command(all, list, target_of(all).name, p.name);

@@ -195,6 +195,7 @@ std::string interface_text(const SharedMemory& shared, const std::vector<BundleP
                            const WeightStore& store) {
   Printer p;
   std::vector<std::string> lines;
+  lines.reserve(parts.size());
   for (const BundlePart& b : parts) lines.push_back(fmt::format("{}: {}", b.options.name, banner(b)));
   begin(p, lines, parts[0].options.threads > 1);
   const std::string up = upper(shared.name);
