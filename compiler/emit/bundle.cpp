@@ -80,7 +80,7 @@ std::string weights_symbol(const BundleOptions& o) {
 }
 
 std::map<std::string, std::string> make_bundle(const Graph& g, const Plan& plan, const Target& target,
-                                               const WeightStore& store, const BundleOptions& given) {
+                                               WeightStore& store, const BundleOptions& given) {
   BundleFiles files;
   BundlePart b{g, plan, target, given};
   BundleOptions& o = b.options;

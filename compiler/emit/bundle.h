@@ -67,7 +67,7 @@ struct SharedMemory {
 };
 
 // The files by name (folders with '/'), complete; nothing is written.
-std::map<std::string, std::string> make_bundle(const Graph&, const Plan&, const Target&, const WeightStore&,
+std::map<std::string, std::string> make_bundle(const Graph&, const Plan&, const Target&, WeightStore&,
                                                const BundleOptions&);
 
 // NAME_WEIGHTS_BYTES: the weights and their tag.

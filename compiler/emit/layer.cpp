@@ -38,7 +38,7 @@ void WeightStore::forget_places() {
 const std::string& WeightStore::bytes() const {
   if (is_file_) return file_;
   is_file_ = true;
-  file_.reserve(static_cast<size_t>(size_));
+  file_.reserve(static_cast<size_t>(size_) + sizeof(uint64_t));
   for (const size_t blob : placed_) {
     std::string part;  // freed here: the file takes its place
     part.swap(blobs_[blob].bytes);
@@ -47,6 +47,11 @@ const std::string& WeightStore::bytes() const {
   }
   blobs_.clear();
   return file_;
+}
+
+std::string WeightStore::take() {
+  bytes();
+  return std::move(file_);
 }
 
 std::string shape_comment(const Shape& shape) {

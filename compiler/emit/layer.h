@@ -32,6 +32,8 @@ class WeightStore {
   int64_t size() const { return size_; }  // of NAME.weights
   // NAME.weights. The blobs turn into it: none can be added or placed afterwards.
   const std::string& bytes() const;
+  // The same, which the store then has no more; there is room behind it for the tag of a bundle.
+  std::string take();
 
  private:
   struct Blob {

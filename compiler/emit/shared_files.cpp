@@ -24,12 +24,10 @@ uint64_t number_of(std::string_view bytes) {
 namespace {
 
 // The blobs, and behind them the tag, lowest byte first.
-std::string weights_file(const WeightStore& store, const BundleOptions& o) {
-  std::string bytes;
-  bytes.reserve(static_cast<size_t>(weights_bytes(store)));
-  bytes = store.bytes();
-  for (int i = 0; i < 8 && !store.bytes().empty(); ++i)
-    bytes += static_cast<char>(o.weights_tag >> (8 * i) & 0xff);
+std::string weights_file(WeightStore& store, const BundleOptions& o) {
+  std::string bytes = store.take();  // the one copy of what may be most of memory
+  const int tag_bytes = bytes.empty() ? 0 : 8;
+  for (int i = 0; i < tag_bytes; ++i) bytes += static_cast<char>(o.weights_tag >> (8 * i) & 0xff);
   return bytes;
 }
 
@@ -128,7 +126,7 @@ void reach(BundleFiles& headers, const std::string& text) {
 
 }  // namespace
 
-void add_weights(BundleFiles& files, const WeightStore& store, const BundleOptions& o) {
+void add_weights(BundleFiles& files, WeightStore& store, const BundleOptions& o) {
   constexpr int64_t kMostInC = 64 << 20;
   if (o.weights_in_c && weights_bytes(store) > kMostInC)
     refuse(

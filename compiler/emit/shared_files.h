@@ -18,7 +18,7 @@ uint64_t number_of(std::string_view bytes);
 
 // NAME.weights and, unless the caller hands them over, the source that puts them into a program. Refuses
 // weights that are too many for a C compiler. `weights_end` and `weights_tag` of the options are set.
-void add_weights(BundleFiles&, const WeightStore&, const BundleOptions&);
+void add_weights(BundleFiles&, WeightStore&, const BundleOptions&);
 
 // What custom operators bring along: their files, and a unit NAME_part… for each source, so that whoever
 // compiles NAME*.cpp compiles them. Refuses two files of one name.
