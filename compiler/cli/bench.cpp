@@ -12,6 +12,7 @@
 #include "driver/build.h"
 #include "driver/compile.h"
 #include "driver/errors.h"
+#include "driver/frames.h"
 #include "driver/inputs.h"
 #include "driver/machine.h"
 #include "driver/output_file.h"
@@ -106,7 +107,8 @@ int bench(Options& o) {
   const TemporaryFolder folder;
   std::vector<std::string> files;
   InputFiles given;
-  if (!o.in.empty()) {
+  const bool has_files = name_files(o.in, o.images);
+  if (has_files) {
     given = read_inputs(caller_inputs(o, import), o.in, o.images, folder.path(), o.steps);
     for (size_t i = 0; i < given.inputs.size(); ++i)
       import.input_shapes[given.inputs[i].name] = given.tensors[i].shape();
@@ -114,8 +116,8 @@ int bench(Options& o) {
   }
   o.trace = false;
   const Compiled plain = compile_model(o, import);
-  if (!o.in.empty()) check_inputs(inferred_inputs(*plain.graph, plain.plan.states), given.tensors);
-  if (o.in.empty())
+  if (has_files) check_inputs(inferred_inputs(*plain.graph, plain.plan.states), given.tensors);
+  if (!has_files)
     for (const Member& m : input_members(*plain.graph, plain.plan.states))
       files.push_back(random_input(*m.value, folder.path(), m.index));
   const Toolchain tc = toolchain_for(*plain.target, !is_elsewhere(o.on));

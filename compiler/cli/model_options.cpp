@@ -65,6 +65,13 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required, Seve
          "NAME_run takes.\nA star on each side stands for all that agree in it: 'present.*=past.*'")
       ->allow_extra_args(false)
       ->option_text("OUT=IN ...");
+  app.add_option(
+         "--pre", o.pre,
+         "an input is a camera's frame: \"NAME: u8 hwc bgr 640x480 stride=1920 resize=letterbox scale=1/255\n"
+         "mean=a,b,c std=a,b,c\"; formats are rgb, bgr, rgba, bgra, gray, nv12, nv21, yuyv, uyvy. NAME_run\n"
+         "takes the frame's bytes; each pixel becomes (byte*scale-mean)/std (docs/frames.md)")
+      ->allow_extra_args(false)
+      ->option_text("WORDS ...");
   app.add_option("--name", o.name, "prefix of files and functions; default: from the model's file name");
   app.add_option("--threads", o.threads,
                  "threads that the model may run on: NAME_run takes the application's pool");

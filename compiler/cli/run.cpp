@@ -7,6 +7,7 @@
 #include "driver/bundle_reader.h"
 #include "driver/compile.h"
 #include "driver/errors.h"
+#include "driver/frames.h"
 #include "driver/inputs.h"
 #include "driver/machine.h"
 #include "driver/process.h"
@@ -107,8 +108,9 @@ std::function<int()> declare_run(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_option(
          "--image", o->images,
-         "how a picture becomes an input: \"NAME: fit=stretch|crop|letterbox order=rgb|bgr|gray scale=1/255\n"
-         "mean=a,b,c std=a,b,c\"; each pixel becomes (byte*scale-mean)/std")
+         "how a picture becomes an input: \"NAME: resize=stretch|crop|letterbox order=rgb|bgr|gray "
+         "scale=1/255\n"
+         "mean=a,b,c std=a,b,c\"; each pixel becomes (byte*scale-mean)/std. Or a picture's file, as for --in")
       ->allow_extra_args(false);
   app.add_option(
          "--steps", o->steps,

@@ -42,6 +42,7 @@
 #include "driver/custom_meaning.h"
 #include "driver/difference.h"
 #include "driver/errors.h"
+#include "driver/frames.h"
 #include "driver/inputs.h"
 #include "driver/machine.h"
 #include "driver/pipeline.h"
@@ -282,6 +283,7 @@ Tensor random_tensor(const DeclaredInput& d, std::mt19937& random) {
   std::vector<int64_t> shape;
   for (const auto& e : d.extents)
     shape.push_back(e.hi < 0 ? 1 : std::min(e.hi / e.step * e.step, std::max(e.lo, 4 * e.step)));
+  if (d.frame) return random_bytes(shape, random);
   if (!d.elements) return random_tensor(d.dtype, shape, random);
   Tensor t(d.dtype, shape);
   for (int64_t i = 0; i < t.size(); ++i) {
@@ -292,9 +294,9 @@ Tensor random_tensor(const DeclaredInput& d, std::mt19937& random) {
   return t;
 }
 
-// `outputs`: which of the model's.
+// `outputs`: which of the model's. Frames are written to `scratch`, where case `number` has files of its own.
 Case load_case(const Options& o, const fs::path& folder, const std::vector<DeclaredInput>& inputs,
-               const std::vector<size_t>& outputs) {
+               const std::vector<size_t>& outputs, const fs::path& scratch, size_t number) {
   Case c;
   if (!o.names.empty())
     for (const DeclaredInput& d : declared_inputs(o.model, import_options(o)))
@@ -305,6 +307,10 @@ Case load_case(const Options& o, const fs::path& folder, const std::vector<Decla
     const fs::path file = folder / fmt::format("input_{}.pb", d.index);
     c.inputs.push_back(read_tensor_file(file.string()));
     c.files.push_back(fs::absolute(file).string());
+    if (!d.frame) continue;
+    c.inputs.back() = as_frame(c.inputs.back(), *d.frame);
+    c.files.back() = (scratch / fmt::format("frame_{}_{}.pb", number, d.index)).string();
+    write_tensor_pb(c.files.back(), c.inputs.back(), d.name);
   }
   check_inputs(inputs, c.inputs);
   for (const size_t i : outputs) {
@@ -324,8 +330,8 @@ std::vector<Case> cases_of(const Options& o, const std::vector<DeclaredInput>& i
     if (o.only.empty() || std::count(o.only.begin(), o.only.end(), names[i])) outputs.push_back(i);
   std::vector<DeclaredInput> needed = inputs;
   std::erase_if(needed, [](const DeclaredInput& d) { return !d.needed; });
-  for (const std::string& d : o.data) cases.push_back(load_case(o, d, needed, outputs));
-  if (!o.in.empty()) {
+  for (const std::string& d : o.data) cases.push_back(load_case(o, d, needed, outputs, folder, cases.size()));
+  if (name_files(o.in, o.images)) {
     InputFiles f = read_inputs(inputs, o.in, o.images, folder);
     cases.push_back({"the given inputs", std::move(f.tensors), {}, std::move(f.files)});
   }
@@ -542,7 +548,7 @@ int verify(const Options& given) {
   if (declared_inputs(o.model, import).empty()) import_model(fs::path(o.model), import);
   const TemporaryFolder folder;
   const std::vector<Case> cases = cases_of(o, declared, folder.path());
-  const bool shapes_from_data = !o.data.empty() || !o.in.empty();
+  const bool shapes_from_data = !o.data.empty() || name_files(o.in, o.images);
   std::vector<std::vector<const Case*>> groups;
   for (const Case& c : cases) {
     auto it = std::find_if(groups.begin(), groups.end(),

@@ -41,6 +41,8 @@ DeclaredInput input_of(const nlohmann::json& j) {
     const int64_t hi = e.is_object() ? e.at("max").get<int64_t>() : lo;
     d.extents.push_back({std::max<int64_t>(lo, 0), hi, 1, e.is_object() ? e.value("expr", "") : "", false});
   }
+  if (j.contains("frame"))
+    d.frame = parse_frame_words("--pre", j["frame"].at("words").get<std::string>(), {});
   return d;
 }
 

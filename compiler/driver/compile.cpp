@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "driver/errors.h"
+#include "driver/frames.h"
 #include "driver/samples.h"
 #include "driver/state_names.h"
 #include "driver/tuning_file.h"
@@ -62,6 +63,7 @@ std::string banner_command(const ModelOptions& o, const std::string& models, con
   if (o.max_trips != INT64_MAX) s += fmt::format(" --max-trips {}", o.max_trips);
   for (const std::string& n : o.only) s += " --only " + plain(n);
   for (const std::string& n : o.states) s += " --state " + plain(n);
+  for (const std::string& w : o.pre) s += " --pre " + plain(w);
   if (o.weights != "embed") s += " --weights " + o.weights;
   if (!o.custom_ops.empty()) s += " --custom-ops " + plain(fs::path(o.custom_ops).filename().string());
   if (!o.tuning.empty())
@@ -242,7 +244,8 @@ BundleOptions bundle_options(const ModelOptions& o, const Target& target) {
 // The file becomes the graph as the model means it, every extent bounded; which outputs are the next run's
 // inputs.
 StateLinks read_model(const ModelOptions& o, const ImportOptions& import, Compiled& c) {
-  Model model = import_model(fs::path(o.model), import);
+  const std::vector<FrameWords> frames = frames_of(o, import);
+  Model model = import_model(fs::path(o.model), with_pictures(o, import, frames));
   for (const std::string& w : model.warnings) o.say(fmt::format("sinter: warning: {}: {}\n", o.model, w));
   c.graph = std::move(model.graph);
   c.options.class_names = std::move(model.class_names);
@@ -251,6 +254,9 @@ StateLinks read_model(const ModelOptions& o, const ImportOptions& import, Compil
   StateLinks states = state_links(*c.graph, o, import);
   check_states(*c.graph, states);
   count_rows(*c.graph, states);
+  add_frames(*c.graph, frames);
+  for (const FrameWords& w : frames)
+    c.options.frames[w.input] = {text(w), frame_text(w), w.rows(), w.width, layout_of(*w.format).bytes};
   c.stored_weights = constant_bytes(*c.graph);
   return states;
 }

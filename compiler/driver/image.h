@@ -1,5 +1,6 @@
-// Pictures as inputs: what --image says becomes a tensor.
+// Pictures as inputs: what the words of --image make of a file, as a tensor or as a camera's frame.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -7,27 +8,29 @@
 
 namespace sinter {
 
-struct ImageOptions {
-  std::string input;  // empty: all
-  enum class Fit { kStretch, kCrop, kLetterbox } fit = Fit::kStretch;
-  enum class Order { kRgb, kBgr, kGray } order = Order::kRgb;
-  bool order_given = false;
-  double scale = 1;
-  std::vector<double> mean{0}, std{1};  // one for all channels, or one each
-};
-
-// "NAME: fit=crop order=bgr scale=1/255 mean=0.5,0.5,0.5 std=0.25"; NAME: may be left out.
-ImageOptions parse_image_options(const std::string& text, const std::vector<std::string>& names);
-
-// What is said of an input: the last options that name it or all.
-ImageOptions options_of_input(const std::vector<ImageOptions>& given, const std::string& input);
+// What is said of an input: the last words that name it or none.
+FrameWords words_of_input(const std::vector<FrameWords>& given, const std::string& input);
 
 bool is_image_file(const std::string& path);  // by its ending: .png .jpg .jpeg
 
-// The picture as the input wants it: [N=1,C,H,W], [1,H,W,C], the same without N, or [H,W] (C is 1 or 3; found
-// out from the extents). A pixel becomes (byte * scale - mean) / std. Where H or W is free within bounds, the
-// picture's own size is taken, else it is resized bilinearly with half-pixel centres: stretched, or
-// (crop) scaled to cover and cut, or (letterbox) scaled to fit and bordered with black.
-Tensor image_tensor(const std::string& path, const DeclaredInput& input, const ImageOptions& options);
+// Which axes of an input are channels, rows, columns; -1: none.
+struct PictureAxes {
+  int channel = -1, row = -1, column = -1;
+};
+// [N,C,H,W], [N,H,W,C], the same without N, or [H,W] (C is 1 or 3; found out from the extents). Nothing where
+// it is none of these.
+std::optional<PictureAxes> picture_axes(const DeclaredInput&);
+// Whether a picture can be made of its element type.
+bool is_pixel_type(DType);
+// The shape of an input that takes one picture: N is 1, and rows and columns that the input leaves free
+// within bounds are those given. UsageError where the input takes no picture.
+std::vector<int64_t> picture_shape(const DeclaredInput&, int64_t height, int64_t width);
+
+// The picture as the input wants it: frame_to_tensor (ops/vision/frame.h) of the frame that the words tell,
+// into which the picture is put first, or of the picture itself.
+Tensor image_tensor(const std::string& path, const DeclaredInput& input, const FrameWords& words);
+
+// The picture as a frame in memory, [rows, stride]; one of another size is stretched.
+Tensor image_frame(const std::string& path, const FrameWords& words);
 
 }  // namespace sinter

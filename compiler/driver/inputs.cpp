@@ -5,6 +5,7 @@
 #include <random>
 
 #include "driver/errors.h"
+#include "driver/frames.h"
 #include "driver/image.h"
 #include "ir/error.h"
 #include "sinter/runner.h"
@@ -112,10 +113,44 @@ void check_inputs(const std::vector<DeclaredInput>& inputs, const std::vector<Te
   }
 }
 
-InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, const std::vector<std::string>& in_options,
-                       const std::vector<std::string>& image_options, const std::filesystem::path& folder,
+namespace {
+
+// A frame's file that holds it as arrays do ([height, width, channels]): a file in `folder` has its rows.
+void take_array(const FrameWords& words, size_t i, const std::filesystem::path& folder, int steps,
+                InputFiles& out) {
+  const bool each = steps > 1 && runner::number_in(out.files[i]) != std::string::npos;
+  if (as_frame(out.tensors[i], words).shape() == out.tensors[i].shape()) return;
+  const std::string given = out.files[i];
+  out.files[i] = (folder / fmt::format("input_{}{}.pb", i, each ? "_%" : "")).string();
+  for (int step = 0; step < (each ? steps : 1); ++step) {
+    const Tensor t = as_frame(read_tensor_file(runner::file_of_step(given, step, steps)), words);
+    write_tensor_pb(runner::file_of_step(out.files[i], step, steps), t, "");
+    if (step == 0) out.tensors[i] = t;
+  }
+}
+
+// --image PICTURE.png or --image NAME=PICTURE.png is --in of that file; the others are words.
+void part_pictures(std::vector<std::string>& words, std::vector<std::string>& files) {
+  std::vector<std::string> rest;
+  for (const std::string& option : words) (is_image_file(option) ? files : rest).push_back(option);
+  words = std::move(rest);
+}
+
+// Of a frame, --pre says how it becomes the input.
+void check_words(const FrameWords& w, const std::vector<DeclaredInput>& inputs, const std::string& option) {
+  for (const DeclaredInput& d : inputs)
+    if (d.frame && d.name == w.input)
+      throw UsageError(fmt::format("--image {}: the input {} is a frame, of which --pre says all",
+                                   sinter::quoted(option), sinter::quoted(d.name)));
+}
+
+}  // namespace
+
+InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, std::vector<std::string> in_options,
+                       std::vector<std::string> image_options, const std::filesystem::path& folder,
                        int steps) {
   InputFiles out;
+  part_pictures(image_options, in_options);
   out.files = needed_files(inputs, in_options);
   std::vector<std::string> names;
   for (const DeclaredInput& d : inputs) {
@@ -123,9 +158,12 @@ InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, const std::vect
     out.inputs.push_back(d);
     names.push_back(d.name);
   }
-  std::vector<ImageOptions> images;
+  std::vector<FrameWords> images;
   images.reserve(image_options.size());
-  for (const std::string& text : image_options) images.push_back(parse_image_options(text, names));
+  for (const std::string& text : image_options) {
+    images.push_back(parse_frame_words("--image", text, names));
+    check_words(images.back(), out.inputs, text);
+  }
   for (size_t i = 0; i < out.inputs.size(); ++i) {
     const DeclaredInput& d = out.inputs[i];
     std::string& file = out.files[i];
@@ -134,20 +172,26 @@ InputFiles read_inputs(const std::vector<DeclaredInput>& inputs, const std::vect
       const Tensor t = read_tensor_file(runner::file_of_step(file, 0, steps));
       out.tensors.push_back(has_rows(t, d, steps) ? first_row(t) : t);
       file = std::filesystem::absolute(file).string();
+      if (d.frame) take_array(*d.frame, i, folder, steps, out);
       continue;
     }
     const bool each = steps > 1 && runner::number_in(file) != std::string::npos;
     const std::string pictures = file;
     file = (folder / fmt::format("input_{}{}.pb", i, each ? "_%" : "")).string();
     for (int step = 0; step < (each ? steps : 1); ++step) {
+      const std::string picture = runner::file_of_step(pictures, step, steps);
       const Tensor t =
-          image_tensor(runner::file_of_step(pictures, step, steps), d, options_of_input(images, d.name));
+          d.frame ? image_frame(picture, *d.frame) : image_tensor(picture, d, words_of_input(images, d.name));
       write_tensor_pb(runner::file_of_step(file, step, steps), t, d.name);
       if (step == 0) out.tensors.push_back(t);
     }
   }
   check_inputs(out.inputs, out.tensors);
   return out;
+}
+
+bool name_files(const std::vector<std::string>& in_options, const std::vector<std::string>& image_options) {
+  return !in_options.empty() || std::any_of(image_options.begin(), image_options.end(), is_image_file);
 }
 
 Tensor random_tensor(DType dtype, const std::vector<int64_t>& shape, std::mt19937& random) {
@@ -162,11 +206,17 @@ Tensor random_tensor(DType dtype, const std::vector<int64_t>& shape, std::mt1993
   return t;
 }
 
+Tensor random_bytes(const std::vector<int64_t>& shape, std::mt19937& random) {
+  Tensor t(DType::kU8, shape);
+  for (int64_t k = 0; k < t.size(); ++k) t.as<uint8_t>()[k] = static_cast<uint8_t>(random() >> 24);
+  return t;
+}
+
 std::string random_input(const Value& v, const std::filesystem::path& folder, size_t i) {
   std::vector<int64_t> shape;
   for (const Dim& d : v.type.shape) shape.push_back(d.hi());
   std::mt19937 random(static_cast<uint32_t>(i + 1));
-  Tensor t = random_tensor(v.type.dtype, shape, random);
+  Tensor t = is_frame(v) ? random_bytes(shape, random) : random_tensor(v.type.dtype, shape, random);
   for (int64_t k = 0; v.range && k < t.size(); ++k) t.set_real(k, v.range->hi);  // --dim INPUT<=MAX
   const std::filesystem::path file = folder / fmt::format("input_{}.pb", i);
   write_tensor_pb(file, t, v.name);

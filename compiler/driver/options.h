@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/frame_words.h"
 #include "import/onnx.h"
 #include "targets/target.h"
 
@@ -16,7 +17,7 @@ using Say = std::function<void(const std::string& lines)>;
 struct ModelOptions {
   std::string model;  // path
   std::string target = "host";
-  std::vector<std::string> dims, constants, only, states;  // as given
+  std::vector<std::string> dims, constants, only, states, pre;  // as given
   std::string name;
   int threads = 1;
   int64_t max_trips = INT64_MAX;  // of Loops that only the run ends
@@ -60,6 +61,7 @@ struct DeclaredInput {
   size_t index = 0;                     // among the model's inputs
   const DimOption* elements = nullptr;  // --dim INPUT<=MAX
   bool needed = true;                   // by the outputs of --only
+  std::optional<FrameWords> frame{};    // --pre: the caller gives a camera's frame, rows of bytes
 };
 // Inputs in the model's order, without those in ImportOptions::constants. Empty where the file can't be
 // parsed: import will say why.

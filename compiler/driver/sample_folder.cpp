@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "driver/errors.h"
+#include "driver/frames.h"
 #include "driver/image.h"
 #include "driver/inputs.h"
 #include "ir/error.h"
@@ -28,10 +29,13 @@ std::vector<fs::path> sorted_entries(const fs::path& folder) {
   return paths;
 }
 
-Tensor read_sample(const fs::path& file, const DeclaredInput& input,
-                   const std::vector<ImageOptions>& images) {
-  if (!is_image_file(file.string())) return read_tensor_file(file.string());
-  return image_tensor(file.string(), input, options_of_input(images, input.name));
+Tensor read_sample(const fs::path& file, const DeclaredInput& input, const std::vector<FrameWords>& images) {
+  if (!is_image_file(file.string())) {
+    const Tensor t = read_tensor_file(file.string());
+    return input.frame ? as_frame(t, *input.frame) : t;
+  }
+  if (input.frame) return image_frame(file.string(), *input.frame);
+  return image_tensor(file.string(), input, words_of_input(images, input.name));
 }
 
 // The file of one input in a sample's folder; empty where there is none.
@@ -74,9 +78,9 @@ std::vector<std::vector<Tensor>> samples_in(const std::string& folder,
   std::vector<std::string> names;
   names.reserve(inputs.size());
   for (const DeclaredInput& d : inputs) names.push_back(d.name);
-  std::vector<ImageOptions> images;
+  std::vector<FrameWords> images;
   images.reserve(image_options.size());
-  for (const std::string& text : image_options) images.push_back(parse_image_options(text, names));
+  for (const std::string& text : image_options) images.push_back(parse_frame_words("--image", text, names));
 
   std::vector<fs::path> folders, files;
   std::error_code ec;

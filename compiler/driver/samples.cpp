@@ -5,6 +5,7 @@
 #include <random>
 
 #include "driver/errors.h"
+#include "driver/frames.h"
 #include "driver/inputs.h"
 #include "driver/sample_folder.h"
 #include "ir/error.h"
@@ -23,6 +24,7 @@ int64_t small_extent(const Symbol& s) {
 Tensor random_sample(const Value& v, std::mt19937& random) {
   std::vector<int64_t> shape;
   for (const Dim& d : v.type.shape) shape.push_back(d.evaluate(small_extent));
+  if (is_frame(v)) return random_bytes(shape, random);
   Tensor t = random_tensor(v.type.dtype, shape, random);
   if (!v.range || is_float(v.type.dtype)) return t;
   for (int64_t i = 0; i < t.size(); ++i) {  // --dim INPUT<=MAX
@@ -49,7 +51,8 @@ void check_elements(const Value& v, const Tensor& t, const std::string& file) {
 }
 
 std::vector<Tensor> read_sample(const std::filesystem::path& folder,
-                                const std::vector<DeclaredInput>& declared, const Graph& g) {
+                                const std::vector<DeclaredInput>& declared, const Graph& g,
+                                const std::vector<FrameWords>& frames) {
   std::vector<Tensor> sample;
   std::vector<std::string> files;
   for (size_t i = 0; i < g.inputs.size(); ++i) {
@@ -61,6 +64,8 @@ std::vector<Tensor> read_sample(const std::filesystem::path& folder,
     }
     files.push_back((folder / fmt::format("input_{}.pb", index_of(*g.inputs[i], declared, i))).string());
     sample.push_back(read_tensor_file(files.back()));
+    for (const FrameWords& w : frames)
+      if (w.input == v.name) sample.back() = as_frame(sample.back(), w);
   }
   check_inputs(inferred_inputs(g), sample);
   for (size_t i = 0; i < sample.size(); ++i) check_elements(*g.inputs[i], sample[i], files[i]);
@@ -73,11 +78,12 @@ std::vector<std::vector<Tensor>> samples_of(const ModelOptions& o, const ImportO
                                             const Graph& g) {
   std::vector<std::vector<Tensor>> samples;
   const std::vector<DeclaredInput> declared = declared_inputs(o.model, import);
-  std::vector<DeclaredInput> inputs = inferred_inputs(g);
+  const std::vector<FrameWords> frames = frames_of(o, import);
+  std::vector<DeclaredInput> inputs = with_frames(inferred_inputs(g), frames);
   for (size_t i = 0; i < inputs.size(); ++i) inputs[i].index = index_of(*g.inputs[i], declared, i);
   for (const std::string& folder : o.data) {
     if (std::error_code ec; std::filesystem::exists(std::filesystem::path(folder) / "input_0.pb", ec)) {
-      samples.push_back(read_sample(folder, declared, g));
+      samples.push_back(read_sample(folder, declared, g, frames));
       continue;
     }
     for (std::vector<Tensor>& s : samples_in(folder, inputs, {})) {

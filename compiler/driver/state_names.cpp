@@ -120,10 +120,6 @@ std::vector<DeclaredInput> without_states(std::vector<DeclaredInput> inputs,
   return inputs;
 }
 
-std::vector<DeclaredInput> caller_inputs(const ModelOptions& o, const ImportOptions& import) {
-  return without_states(declared_inputs(o.model, import), state_names(o, import));
-}
-
 StateLinks state_links(const Graph& g, const ModelOptions& o, const ImportOptions& import) {
   const std::vector<StateName> names = state_names(o, import);
   if (names.empty()) return {};

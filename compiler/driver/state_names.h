@@ -18,10 +18,8 @@ struct StateName {
 // pattern has no pair; UsageError where the text has not that form. Nothing of a model that can't be read.
 std::vector<StateName> state_names(const ModelOptions& o, const ImportOptions& import);
 
-// The inputs that a caller gives: without those of states.
 std::vector<DeclaredInput> without_states(std::vector<DeclaredInput> inputs,
                                           const std::vector<StateName>& states);
-std::vector<DeclaredInput> caller_inputs(const ModelOptions& o, const ImportOptions& import);
 
 // The same as numbers of the imported graph's outputs and inputs.
 StateLinks state_links(const Graph& g, const ModelOptions& o, const ImportOptions& import);

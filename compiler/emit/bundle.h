@@ -25,6 +25,13 @@ struct BundleOptions {
   int64_t max_stack = 16384;
   std::map<std::string, std::vector<std::string>> class_names;  // of outputs: Model::class_names
 
+  // Inputs that are camera's frames: the words that --pre has of them, and how they lie in memory.
+  struct Frame {
+    std::string words, layout;
+    int64_t rows = 0, width = 0, pixel_bytes = 0;  // as an array has it, [rows][width][pixel_bytes]
+  };
+  std::map<std::string, Frame> frames;
+
   std::vector<double> half_errors;  // --fp16: HalfReport::outputs
 
   // Of one of several models that share an arena (emit/pipeline.h): the prefix of the files and of the

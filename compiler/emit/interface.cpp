@@ -33,6 +33,8 @@ void describe(Printer& p, const Member& m, bool input, const BundleOptions& o) {
       !lasts  ? ""
       : input ? ": read where it lies in the arena"
               : ": set by the run, to where it lies in the arena until the next run of this model"));
+  if (const auto frame = o.frames.find(m.model_name); input && frame != o.frames.end())
+    p.comment(fmt::format("{}; read as: {}", frame->second.layout, frame->second.words));
   if (!lasts || !input) p.line("{}{}* {};", input || lasts ? "const " : "", c_type(v.type.dtype), m.name);
   if (m.dynamic) {
     p.comment(input ? "its extents, set by the caller" : "its extents, set by the run");

@@ -89,6 +89,9 @@ void add_tensors(ordered_json& j, const Graph& g, const Plan& plan, const Bundle
       t["name"] = m.model_name;
       t["member"] = m.name;  // in NAME_inputs or NAME_outputs
       t["bytes"] = max_bytes(*m.value);
+      if (const auto frame = o.frames.find(m.model_name); input && frame != o.frames.end())
+        t["frame"] = {{"words", frame->second.words},
+                      {"array", {frame->second.rows, frame->second.width, frame->second.pixel_bytes}}};
       if (const auto names = o.class_names.find(m.model_name); !input && names != o.class_names.end())
         t["names"] = names->second;
       if (const size_t i = m.index; !input && i < o.half_errors.size() && o.half_errors[i] >= 0)

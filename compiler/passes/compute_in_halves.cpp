@@ -129,7 +129,19 @@ class Rewriter {
     const Shape& s = (last ? t->outputs[0] : t->inputs[0])->type.shape;
     return is_static(s) && s[0].is(1) && s[3].value() > 4;
   }
+  // A camera's frame becomes a picture of halves as well as one of floats (ops/vision/frame.cpp).
+  bool makes_picture(const Value* v) const {
+    return v->producer && v->producer->op == find_op("sinter", "frame_to_tensor") && v->users.size() == 1 &&
+           !g_.is_output(v) && v->type.dtype == DType::kF32;
+  }
   Value* half_of(Value* v, Node* user) {
+    if (makes_picture(v)) {
+      v->producer->freedom.halves = Halves::kStored;
+      v->producer->attributes.set("dtype", static_cast<int64_t>(onnx_of(DType::kF16)));
+      v->type.dtype = DType::kF16;
+      halves_.insert(v);
+      return v;
+    }
     if (can_convert(v->producer) && !g_.is_output(v) && v->producer->inputs[0]->type.dtype == DType::kF32) {
       v->producer->freedom.halves = Halves::kStored;
       v->type.dtype = DType::kF16;

@@ -11,6 +11,7 @@ namespace sinter {
 namespace {
 
 bool is_op(const Node& n, std::string_view name) { return n.op->domain[0] == 0 && n.op->name == name; }
+bool is_frame(const Node& n) { return n.op == find_op("sinter", "frame_to_tensor"); }
 bool is_pool(const Node& n) { return is_op(n, "MaxPool") || is_op(n, "AveragePool"); }
 // Of a Transpose that is sliced: whether its output, else its input, has the channels last.
 bool puts_last(const Node& n) { return n.attributes.integers("perm").back() == 1; }
@@ -18,6 +19,10 @@ bool puts_last(const Node& n) { return n.attributes.integers("perm").back() == 1
 }  // namespace
 
 RowAxis row_axis(const Node& n) {
+  if (is_frame(n)) {
+    const int64_t rows = n.outputs[0]->type.shape[1].value();
+    return {1, 1, 1, 0, rows, rows};
+  }
   if (is_op(n, "Transpose")) {
     const int64_t rows = (puts_last(n) ? n.outputs[0] : n.inputs[0])->type.shape[1].value();
     return {1, 1, 1, 0, rows, rows};
@@ -42,6 +47,7 @@ bool is_depthwise(const Node& n) { return n.attributes.integer("group", 1) > 1; 
 // some rows.
 bool can_be_sliced(const Node& n, const Context& context) {
   if (context.of(n).row_tile) return false;
+  if (is_frame(n)) return find_kernel(n, context) && row_axis(n).out > 1;
   if (!is_op(n, "Transpose") &&
       !((is_op(n, "Conv") || is_pool(n)) && n.attributes.integer("channels_last", 0) == 1))
     return false;
@@ -82,10 +88,32 @@ int64_t buffer_bytes(const std::vector<Node*>& group, int64_t rows) {
   return sum;
 }
 
+// So many rows that the turns are whole and, for threads, a multiple of their number.
+int64_t in_equal_turns(int64_t rows, int64_t out, int64_t threads) {
+  const int64_t turns = ((out + rows - 1) / rows + threads - 1) / threads * threads;
+  rows = (out + turns - 1) / turns;
+  return threads > 1 && rows < 2 ? 0 : rows;
+}
+
+int64_t rows_of(const std::vector<Node*>& group, int64_t cache, int64_t threads);
+
+// Behind a frame the rows of its picture are to take little memory, whatever the cache holds: few rows, and
+// two turns at least. Further layers are in the group if they would be one without the frame.
+int64_t rows_behind_frame(const std::vector<Node*>& group, int64_t cache, int64_t threads) {
+  if (group.size() > 2 && rows_of({group.begin() + 1, group.end()}, cache, threads) == 0) return 0;
+  const int64_t few = std::min<int64_t>(48 << 10, bytes(*group.front()->outputs[0]) / 8);
+  const int64_t most = group.size() > 2 ? cache : few;
+  const int64_t out = row_axis(*group.back()).out;
+  int64_t rows = std::min<int64_t>(2, out / 2);
+  while (rows < out / 2 && buffer_bytes(group, rows + 1) <= std::min(most, cache / 3 * 2)) ++rows;
+  return rows < 1 ? 0 : in_equal_turns(rows, out, threads);
+}
+
 // Rows a turn whose buffers take two thirds of the cache; 0 where strips are not worth it: what is
 // between is small, the weights are not, or so few rows fit that the tiles are broken. Halves take half of
 // what floats would: the arena is to be half as large, and longer strips are no faster.
 int64_t rows_of(const std::vector<Node*>& group, int64_t cache, int64_t threads) {
+  if (is_frame(*group.front())) return rows_behind_frame(group, cache, threads);
   const bool halves = group.front()->outputs[0]->type.dtype == DType::kF16;
   if (halves) cache /= 2;
   int64_t between = 0, weights = 0;
@@ -97,9 +125,7 @@ int64_t rows_of(const std::vector<Node*>& group, int64_t cache, int64_t threads)
   int64_t rows = 0;
   while (rows < out && buffer_bytes(group, rows + 1) <= cache / 3 * 2) ++rows;
   if (rows < 2 || rows >= out) return 0;
-  const int64_t turns = ((out + rows - 1) / rows + threads - 1) / threads * threads;
-  rows = (out + turns - 1) / turns;
-  return threads > 1 && rows < 2 ? 0 : rows;
+  return in_equal_turns(rows, out, threads);
 }
 
 void mark(const std::vector<Node*>& group, int64_t number, int64_t rows, int threads, Decisions& decisions) {
@@ -124,9 +150,13 @@ void part(const std::vector<Node*>& group, Decisions& decisions) {
   }
 }
 
-// Expand + depthwise + project, or two of them; a single convolution only with the way from or to planes, or
-// with the pool behind it.
+// A frame and a convolution or a group. Expand + depthwise + project, or two of them; a single convolution
+// only with the way from or to planes, or with the pool behind it.
 bool is_group(const std::vector<Node*>& group) {
+  if (is_frame(*group[0])) {
+    const std::vector<Node*> behind(group.begin() + 1, group.end());
+    return behind.size() == 1 ? is_op(*behind[0], "Conv") : !behind.empty() && is_group(behind);
+  }
   std::vector<const Node*> convolutions;
   const auto pools = std::count_if(group.begin(), group.end(), [](const Node* n) { return is_pool(*n); });
   if (pools > 0) return group.size() == 2 && is_op(*group[0], "Conv") && is_pool(*group[1]);

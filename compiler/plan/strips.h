@@ -3,7 +3,8 @@
 //
 // A group is a convolution and the pool behind it, or two or three convolutions next to each other in the
 // plan, one of them depthwise (the blocks of the MobileNets), and the Transposes from planes before them and
-// to planes behind them, if any: each but the last is read by the next one alone. Decision::row_tile of its
+// to planes behind them, if any, or the frame before them (--pre), or a frame and a convolution: each but the
+// last is read by the next one alone. Decision::row_tile of its
 // nodes says so. Nothing is computed twice: rows of a buffer that the next turn needs again (under a 3x3
 // kernel: two) move to its beginning. With threads, work items share the turns, each with buffers and scratch
 // of its own; what the first turn of one needs of the rows before it is computed by both.
