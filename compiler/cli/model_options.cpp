@@ -72,6 +72,13 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required, Seve
          "takes the frame's bytes; each pixel becomes (byte*scale-mean)/std (docs/frames.md)")
       ->allow_extra_args(false)
       ->option_text("WORDS ...");
+  app.add_option(
+         "--post", o.post,
+         "an output becomes an answer: \"NAME: argmax\", softmax, topk=5; \"NAME: u8 argmax resize=input\", "
+         "a mask;\n\"NAME: nms score=0.25 iou=0.45 max=100\", the boxes of a YOLO's or SSD's head "
+         "(docs/frames.md)")
+      ->allow_extra_args(false)
+      ->option_text("WORDS ...");
   app.add_option("--name", o.name, "prefix of files and functions; default: from the model's file name");
   app.add_option("--threads", o.threads,
                  "threads that the model may run on: NAME_run takes the application's pool");

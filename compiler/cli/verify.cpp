@@ -326,7 +326,7 @@ std::vector<Case> cases_of(const Options& o, const std::vector<DeclaredInput>& i
   std::vector<Case> cases;
   std::vector<size_t> outputs;
   const std::vector<std::string> names = declared_outputs(o.model);
-  for (size_t i = 0; i < names.size(); ++i)
+  for (size_t i = 0; o.post.empty() && i < names.size(); ++i)  // stored are the model's own outputs
     if (o.only.empty() || std::count(o.only.begin(), o.only.end(), names[i])) outputs.push_back(i);
   std::vector<DeclaredInput> needed = inputs;
   std::erase_if(needed, [](const DeclaredInput& d) { return !d.needed; });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "driver/answers.h"
 #include "driver/errors.h"
 #include "driver/frames.h"
 #include "driver/samples.h"
@@ -64,6 +65,7 @@ std::string banner_command(const ModelOptions& o, const std::string& models, con
   for (const std::string& n : o.only) s += " --only " + plain(n);
   for (const std::string& n : o.states) s += " --state " + plain(n);
   for (const std::string& w : o.pre) s += " --pre " + plain(w);
+  for (const std::string& w : o.post) s += " --post " + plain(w);
   if (o.weights != "embed") s += " --weights " + o.weights;
   if (!o.custom_ops.empty()) s += " --custom-ops " + plain(fs::path(o.custom_ops).filename().string());
   if (!o.tuning.empty())
@@ -245,6 +247,7 @@ BundleOptions bundle_options(const ModelOptions& o, const Target& target) {
 // inputs.
 StateLinks read_model(const ModelOptions& o, const ImportOptions& import, Compiled& c) {
   const std::vector<FrameWords> frames = frames_of(o, import);
+  const std::vector<AnswerWords> answers = answers_of(o);
   Model model = import_model(fs::path(o.model), with_pictures(o, import, frames));
   for (const std::string& w : model.warnings) o.say(fmt::format("sinter: warning: {}: {}\n", o.model, w));
   c.graph = std::move(model.graph);
@@ -255,6 +258,7 @@ StateLinks read_model(const ModelOptions& o, const ImportOptions& import, Compil
   check_states(*c.graph, states);
   count_rows(*c.graph, states);
   add_frames(*c.graph, frames);
+  add_answers(*c.graph, answers, frames, o, states);
   for (const FrameWords& w : frames)
     c.options.frames[w.input] = {text(w), frame_text(w), w.rows(), w.width, layout_of(*w.format).bytes};
   c.stored_weights = constant_bytes(*c.graph);

@@ -17,7 +17,7 @@ using Say = std::function<void(const std::string& lines)>;
 struct ModelOptions {
   std::string model;  // path
   std::string target = "host";
-  std::vector<std::string> dims, constants, only, states, pre;  // as given
+  std::vector<std::string> dims, constants, only, states, pre, post;  // as given
   std::string name;
   int threads = 1;
   int64_t max_trips = INT64_MAX;  // of Loops that only the run ends
