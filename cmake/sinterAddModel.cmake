@@ -1,6 +1,6 @@
 # sinter_add_model(NAME MODEL FILE
 #                  [TARGET CPU] [DIM "N<=8"...] [MAX_TRIPS N] [CONST NAME=VALUE...] [ONLY OUTPUT...]
-#                  [STATE OUTPUT=INPUT...]
+#                  [STATE OUTPUT=INPUT...] [PRE "INPUT: WORDS"...] [POST "OUTPUT: WORDS"...]
 #                  [WEIGHTS embed|c|file] [MAX_RAM 8M] [MAX_STACK 16K] [MAX_FLASH 4M] [THREADS K]
 #                  [CUSTOM_OPS FILE.json] [TUNING FILE.json]
 #                  [FP16] [FP16_ERROR E] [KEEP_F32 NODE...] [DATA FOLDER...] [OPTIONS ...])
@@ -67,7 +67,7 @@ endfunction()
 function(_sinter_generate name folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "FP16"
                         "MODEL;TARGET;MAX_TRIPS;WEIGHTS;MAX_RAM;MAX_STACK;MAX_FLASH;THREADS;CUSTOM_OPS;TUNING;FP16_ERROR"
-                        "DIM;CONST;ONLY;STATE;KEEP_F32;DATA;OPTIONS;MODELS;ALIVE")
+                        "DIM;CONST;ONLY;STATE;PRE;POST;KEEP_F32;DATA;OPTIONS;MODELS;ALIVE")
   set(function "sinter_add_model(${name})")
   if(arg_MODELS)
     set(function "sinter_add_pipeline(${name})")
@@ -112,6 +112,12 @@ function(_sinter_generate name folder)
   endforeach()
   foreach(state IN LISTS arg_STATE)
     list(APPEND options "--state=${state}")
+  endforeach()
+  foreach(words IN LISTS arg_PRE)
+    list(APPEND options "--pre=${words}")
+  endforeach()
+  foreach(words IN LISTS arg_POST)
+    list(APPEND options "--post=${words}")
   endforeach()
   if(arg_FP16)
     list(APPEND options "--fp16")

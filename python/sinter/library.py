@@ -155,6 +155,8 @@ def fitting(tensor: Dict[str, Any], value: Any) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("="))
+    if "frame" in tensor:
+        array = _rows_of_frame(tensor, array)
     problem = _misfit(tensor, kind, array)
     if problem is not None:
         shape = ",".join(map(str, array.shape))
@@ -163,6 +165,18 @@ def fitting(tensor: Dict[str, Any], value: Any) -> np.ndarray:
             f"it was given {array.dtype}[{shape}]{problem}"
         )
     return np.require(kind.to_memory(array), requirements=["C", "A"])
+
+
+def _rows_of_frame(tensor: Dict[str, Any], array: np.ndarray) -> np.ndarray:
+    # A camera's frame (--pre) as arrays have it, [height, width, channels] or, of one byte a pixel, [rows, width].
+    rows, width, size = tensor["frame"]["array"]
+    stride = tensor["shape"][1]
+    shapes = [(rows, width, size), (rows, width * size)]
+    if array.dtype != np.uint8 or array.shape not in shapes or array.shape == (rows, stride):
+        return array
+    frame = np.zeros((rows, stride), np.uint8)
+    frame[:, : width * size] = array.reshape(rows, width * size)
+    return frame
 
 
 def _misfit(tensor: Dict[str, Any], kind: dtypes.ElementType, array: np.ndarray) -> Optional[str]:

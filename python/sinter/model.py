@@ -38,7 +38,8 @@ def compile(
             of the tuple is the step. Or the command line's own words, ``["N<=8"]``.
         output: the folder for the bundle; without it, one that goes with the model (``Model.save`` keeps it).
         options: the options of ``sinter compile`` with ``_`` for ``-``: ``threads=4``, ``fp16=True``,
-            ``max_ram="8M"``, ``only=["scores"]``, ``weights="file"``, ``const={"size": 64}``.
+            ``max_ram="8M"``, ``only=["scores"]``, ``weights="file"``, ``const={"size": 64}``,
+            ``pre=["image: u8 bgr 640x480 scale=1/255"]`` (the input is a frame), ``post=["scores: topk=5"]``.
 
     Raises:
         ModelError: the model is refused; ``problems`` has every reason.
@@ -183,6 +184,8 @@ class Model:
         """
         if against == "onnxruntime":
             source = self._source_for("verify")
+            if any(word.startswith(("--pre=", "--post=")) for word in self._words):
+                raise UsageError("verify: ONNX Runtime knows nothing of pre and post; compile the model without")
             given = self._in_order(inputs) if inputs is not None else self.random_inputs(seed)
             arrays = [np.asarray(v, dtypes.of_map(t).array_dtype()) for t, v in zip(self._inputs, given)]
             return compare_with_onnxruntime(
@@ -196,14 +199,15 @@ class Model:
         return Comparison(against="model", text=text.strip())
 
     def random_inputs(self, seed: int = 0) -> List[np.ndarray]:
-        """Seeded random inputs of the greatest extents: floats in [-1, 1), integers 0 or 1."""
+        """Seeded random inputs of the greatest extents: floats in [-1, 1), integers 0 or 1, bytes of frames any."""
         random = np.random.default_rng(seed)
         arrays = []
         for t in self._inputs:
             dtype = dtypes.of_map(t).array_dtype()
             shape = [e["max"] if isinstance(e, dict) else e for e in t["shape"]]
             is_integer = dtype.kind in "iub" or "int" in dtype.name
-            values = random.integers(0, 2, shape) if is_integer else random.uniform(-1, 1, shape)
+            most = 256 if "frame" in t else 2
+            values = random.integers(0, most, shape) if is_integer else random.uniform(-1, 1, shape)
             arrays.append(np.asarray(values).astype(dtype))
         return arrays
 
