@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -27,11 +26,11 @@ constexpr std::ptrdiff_t kSide = 8, kPixels = kSide * kSide, kClasses = 10, kBat
 
 // All the memory that the net uses: no call allocates, and the arena's content needn't survive between calls.
 alignas(64) unsigned char arena[DIGITS_ARENA_BYTES];
-float logits[DIGITS_LOGITS_MAX_BYTES / sizeof(float)];
+float probabilities[DIGITS_LOGITS_MAX_BYTES / sizeof(float)];  // softmax of the model's logits
 
 struct Reading {
   int digit;
-  float probability;  // softmax of the logits, 0..1
+  float probability;  // 0..1
 };
 
 // The 8x8 cells of a gray sheet, row by row, as the net wants them: [count,1,8,8], 0..240 becomes 0..1.
@@ -59,20 +58,18 @@ std::vector<int> readNumbers(const char* path) {
 
 Reading bestOf(const float* scores) {
   const float* best = std::max_element(scores, scores + kClasses);
-  float sum = 0;
-  for (std::ptrdiff_t k = 0; k < kClasses; ++k) sum += std::exp(scores[k] - *best);
-  return {static_cast<int>(best - scores), 1 / sum};
+  return {static_cast<int>(best - scores), *best};
 }
 
 // Calls the net on digits first .. first + count - 1 (count <= kBatch); returns its error code.
 int readDigits(const std::vector<float>& images, std::ptrdiff_t first, std::ptrdiff_t count,
                std::vector<Reading>& readings) {
   const digits_inputs inputs = {images.data() + first * kPixels, {count, 1, kSide, kSide}};
-  digits_outputs outputs = {logits, {}};
+  digits_outputs outputs = {probabilities, {}};
   const int code = digits_run(&inputs, &outputs, arena);
   if (code != 0) return code;
   for (std::ptrdiff_t k = 0; k < outputs.logits_dims[0]; ++k)
-    readings.push_back(bestOf(logits + k * kClasses));
+    readings.push_back(bestOf(probabilities + k * kClasses));
   return 0;
 }
 

@@ -34,8 +34,7 @@ constexpr float kTolerance = 1e-3f;
 
 // All the memory that the net uses: no call allocates, and the arena's content needn't survive between calls.
 alignas(64) unsigned char arena[SEGMENTATION_ARENA_BYTES];
-float image[3 * kPixels];  // [1,3,128,128]: the red plane, the green, the blue, each 0..1
-float mask[kPixels];       // [1,1,128,128]: the probability that the pixel belongs to something bright
+float mask[kPixels];  // [1,1,128,128]: the probability that the pixel belongs to something bright
 
 // The photograph's bytes, r g b r g b ..., or nothing if it isn't a picture of 128 x 128.
 std::vector<unsigned char> readPicture(const char* path) {
@@ -102,11 +101,8 @@ int main(int argc, char** argv) {
                  picture.empty() ? "a picture of 128 x 128" : "a float32 array of [1,1,128,128]");
     return 2;
   }
-  for (std::size_t i = 0; i < kPixels; ++i)
-    for (std::size_t c = 0; c < 3; ++c)
-      image[c * kPixels + i] = static_cast<float>(picture[3 * i + c]) / 255.0f;
 
-  const segmentation_inputs inputs = {image};
+  const segmentation_inputs inputs = {picture.data()};  // as it is: the first layer reads its bytes
   segmentation_outputs outputs = {mask};
   double bestMicroseconds = HUGE_VAL;
   for (int run = 0; run < 20; ++run) {  // the first call also loads the weights into the caches
