@@ -68,7 +68,7 @@ struct Yuv {
 };
 Yuv yuv_of(const uint8_t* rgb, const YuvCoefficients& c) {
   // Gray has no chroma: what the three coefficients of luma are follows from green's.
-  const double unit = 65536, luma = c.luma / unit, u = c.blue_of_u / unit, v = c.red_of_v / unit;
+  const double unit = 8192, luma = c.luma / unit, u = c.blue_of_u / unit, v = c.red_of_v / unit;
   const double gu = c.green_of_u / unit, gv = c.green_of_v / unit;
   const double r = rgb[0], g = rgb[1], b = rgb[2];
   // r = l + v V, b = l + u U, g = l + gu U + gv V

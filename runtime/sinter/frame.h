@@ -236,7 +236,7 @@ static inline void round_pixels(const float* from, std::int64_t count, T* to) {
   }
 }
 
-// What a luma and two chroma bytes are in RGB, in units of 2^-16: (y - black) * luma + chroma * coefficient.
+// What a luma and two chroma bytes are in RGB, in units of 2^-13: (y - black) * luma + chroma * coefficient.
 struct YuvMatrix {
   std::int32_t black, luma, red_of_v, green_of_u, green_of_v, blue_of_u;
 };
@@ -244,7 +244,7 @@ struct YuvMatrix {
 namespace frame {
 
 SINTER_INLINE std::uint8_t byte_of(std::int32_t v) {
-  const std::int32_t rounded = (v + 32768) >> 16;
+  const std::int32_t rounded = (v + 4096) >> 13;
   return static_cast<std::uint8_t>(rounded < 0 ? 0 : rounded > 255 ? 255 : rounded);
 }
 
@@ -258,6 +258,37 @@ SINTER_INLINE void two_of_yuv(std::int32_t y0, std::int32_t y1, std::int32_t u, 
   rgb[3] = byte_of(second + red), rgb[4] = byte_of(second + green), rgb[5] = byte_of(second + blue);
 }
 
+#if defined(SINTER_ISA_NEON)
+// Eight times two pixels: the same sums, in words of 16 bits by 16.
+SINTER_INLINE void sixteen_of_yuv(uint8x8_t y0, uint8x8_t y1, uint8x8_t u, uint8x8_t v, const YuvMatrix& m,
+                                  std::uint8_t* rgb) {
+  const auto above = [](uint8x8_t a, int least) {
+    return vreinterpretq_s16_u16(vsubl_u8(a, vdup_n_u8(static_cast<std::uint8_t>(least))));
+  };
+  const auto times = [](int16x8_t a, std::int32_t factor) {
+    const auto f = static_cast<std::int16_t>(factor);
+    return int32x4x2_t{{vmull_n_s16(vget_low_s16(a), f), vmull_n_s16(vget_high_s16(a), f)}};
+  };
+  const auto bytes = [](const int32x4x2_t& a, const int32x4x2_t& b) {
+    return vqmovn_u16(vcombine_u16(vqrshrun_n_s32(vaddq_s32(a.val[0], b.val[0]), 13),
+                                   vqrshrun_n_s32(vaddq_s32(a.val[1], b.val[1]), 13)));
+  };
+  const int16x8_t from_u = above(u, 128), from_v = above(v, 128);
+  const int32x4x2_t first = times(above(y0, m.black), m.luma), second = times(above(y1, m.black), m.luma);
+  int32x4x2_t green = times(from_u, m.green_of_u);
+  const auto more = static_cast<std::int16_t>(m.green_of_v);
+  green.val[0] = vmlal_n_s16(green.val[0], vget_low_s16(from_v), more);
+  green.val[1] = vmlal_n_s16(green.val[1], vget_high_s16(from_v), more);
+  const int32x4x2_t channels[] = {times(from_v, m.red_of_v), green, times(from_u, m.blue_of_u)};
+  uint8x16x3_t out;
+  for (int c = 0; c < 3; ++c) {
+    const uint8x8x2_t pixels = vzip_u8(bytes(first, channels[c]), bytes(second, channels[c]));
+    out.val[c] = vcombine_u8(pixels.val[0], pixels.val[1]);
+  }
+  vst3q_u8(rgb, out);
+}
+#endif
+
 }  // namespace frame
 
 // A row of RGB bytes from a row of luma and one of chroma pairs: u and v, or v and u where `Swap` (NV12,
@@ -265,7 +296,14 @@ SINTER_INLINE void two_of_yuv(std::int32_t y0, std::int32_t y1, std::int32_t u, 
 template <bool Swap>
 static inline void rgb_of_planes(const std::uint8_t* luma, const std::uint8_t* chroma, std::int64_t width,
                                  const YuvMatrix& m, std::uint8_t* rgb) {
-  for (std::int64_t i = 0; i < width; i += 2)
+  std::int64_t i = 0;
+#if defined(SINTER_ISA_NEON)
+  for (; i + 16 <= width; i += 16) {
+    const uint8x8x2_t y = vld2_u8(luma + i), c = vld2_u8(chroma + i);
+    frame::sixteen_of_yuv(y.val[0], y.val[1], c.val[Swap], c.val[!Swap], m, rgb + 3 * i);
+  }
+#endif
+  for (; i < width; i += 2)
     frame::two_of_yuv(luma[i], luma[i + 1], chroma[i + Swap], chroma[i + !Swap], m, rgb + 3 * i);
 }
 
@@ -273,7 +311,15 @@ static inline void rgb_of_planes(const std::uint8_t* luma, const std::uint8_t* c
 template <bool ChromaFirst>
 static inline void rgb_of_pairs(const std::uint8_t* row, std::int64_t width, const YuvMatrix& m,
                                 std::uint8_t* rgb) {
-  for (std::int64_t i = 0; i < width; i += 2) {
+  std::int64_t i = 0;
+#if defined(SINTER_ISA_NEON)
+  for (; i + 16 <= width; i += 16) {
+    const uint8x8x4_t p = vld4_u8(row + 2 * i);
+    frame::sixteen_of_yuv(p.val[ChromaFirst], p.val[2 + ChromaFirst], p.val[!ChromaFirst],
+                          p.val[2 + !ChromaFirst], m, rgb + 3 * i);
+  }
+#endif
+  for (; i < width; i += 2) {
     const std::uint8_t* p = row + 2 * i;
     frame::two_of_yuv(p[ChromaFirst], p[2 + ChromaFirst], p[!ChromaFirst], p[2 + !ChromaFirst], m,
                       rgb + 3 * i);

@@ -68,7 +68,7 @@ FrameTap frame_tap(int64_t i, int64_t to, int64_t from) {
 YuvCoefficients yuv_coefficients(bool bt709, bool full) {
   const double red = bt709 ? 0.2126 : 0.299, blue = bt709 ? 0.0722 : 0.114, green = 1 - red - blue;
   const double luma = full ? 1 : 255.0 / 219, chroma = full ? 1 : 255.0 / 224;
-  const auto units = [](double v) { return static_cast<int32_t>(std::lround(v * 65536)); };
+  const auto units = [](double v) { return static_cast<int32_t>(std::lround(v * 8192)); };
   return {full ? 0 : 16,
           units(luma),
           units(2 * (1 - red) * chroma),
@@ -163,7 +163,7 @@ class Frame {
   }
   Rgb rgb(int y, int u, int v) const {
     const auto whole = [](int units) {
-      return std::clamp(std::floor(static_cast<double>(units) / 65536 + 0.5), 0.0, 255.0);
+      return std::clamp(std::floor(static_cast<double>(units) / 8192 + 0.5), 0.0, 255.0);
     };
     const int luma = (y - yuv_.black) * yuv_.luma;
     return {whole(luma + yuv_.red_of_v * (v - 128)),

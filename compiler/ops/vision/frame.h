@@ -46,7 +46,7 @@ struct FrameTap {
 // Half-pixel centres, edges repeated: position i of `to` in `from` pixels.
 FrameTap frame_tap(int64_t i, int64_t to, int64_t from);
 
-// The coefficients of an RGB byte in units of 2^-16.
+// The coefficients of an RGB byte in units of 2^-13.
 struct YuvCoefficients {
   int32_t black, luma, red_of_v, green_of_u, green_of_v, blue_of_u;
 };
