@@ -10,6 +10,7 @@
 #include "ir/budget.h"
 #include "ir/error.h"
 #include "passes/pass.h"
+#include "passes/quantise_frames.h"
 
 namespace sinter {
 
@@ -33,6 +34,12 @@ const std::vector<Pass>& all_passes() {
        keep_codes},
       {"fold_constants", "Computes what depends on constants and known shapes only.",
        "early: every later pass asks for constants", fold_constants},
+      {"quantise_frames",
+       "Makes bytes of a camera's frame where its picture is quantised at once; --exact: not.",
+       "behind integer_products, which asks for the QuantizeLinear of bytes; before choose_layout, which "
+       "joins the "
+       "Transpose between",
+       quantise_frames},
       {"simplify_control",
        "Puts the branch that is taken in place of an If, and moves what is constant into bodies and out of "
        "them.",

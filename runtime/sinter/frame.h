@@ -226,12 +226,13 @@ static inline void fill_pixels(float* to, std::int64_t count, const float* value
     for (int c = 0; c < Channels; ++c) to[Channels * i + c] = value[c];
 }
 
-// Floats as the nearest integers that T has, halves upwards.
-template <class T>
-static inline void round_pixels(const float* from, std::int64_t count, T* to) {
+// Floats as the nearest integers, halves upwards or, where `Even`, to even; `zero` is added, and what T has
+// not becomes its least or greatest one.
+template <bool Even, class T>
+static inline void round_pixels(const float* from, std::int64_t count, int zero, T* to) {
   constexpr float kLeast = std::is_signed_v<T> ? -128.0f : 0.0f, kMost = kLeast + 255.0f;
   for (std::int64_t i = 0; i < count; ++i) {
-    const float v = std::floor(from[i] + 0.5f);
+    const float v = (Even ? std::nearbyint(from[i]) : std::floor(from[i] + 0.5f)) + static_cast<float>(zero);
     to[i] = static_cast<T>(v < kLeast ? kLeast : v > kMost ? kMost : v);
   }
 }

@@ -235,5 +235,34 @@ class Command(unittest.TestCase):
         self.assertIn("sinter: no sinter: ", done.stderr)
 
 
+class Frames(unittest.TestCase):
+    """A camera's frame in, a mask out."""
+
+    def test_a_frame_is_an_array_and_the_mask_has_its_pixels(self):
+        model = MLP.parents[2] / "examples" / "segmentation" / "segmentation.onnx"
+        frame = np.random.default_rng(3).integers(0, 256, (96, 128, 3), np.uint8)
+        words = "image: u8 bgr 128x96 stride=400 resize=letterbox scale=1/255"
+        m = sinter.compile(model, pre=[words], post=["mask: u8 threshold=0.5 resize=input"])
+        mask = m.run(frame)
+        self.assertEqual((mask.dtype, mask.shape), (np.uint8, (96, 128)))
+        # The same by hand: the frame is in the middle of the model's 128 x 128 pixels.
+        image = np.zeros((1, 3, 128, 128), np.float32)
+        image[0, :, 16:112] = np.moveaxis(frame[:, :, ::-1], 2, 0) / np.float32(255)
+        probability = sinter.compile(model).run(image)[0, 0, 16:112]
+        sure = np.abs(probability - 0.5) > 1e-3
+        np.testing.assert_array_equal(mask[sure], (probability > 0.5)[sure])
+        rows = np.zeros((96, 400), np.uint8)
+        rows[:, :384] = frame.reshape(96, 384)
+        np.testing.assert_array_equal(m.run(rows), mask)
+        self.assertEqual(m.random_inputs()[0].shape, (96, 400))
+        with self.assertRaises(sinter.UsageError):
+            m.verify(against="onnxruntime")
+
+    def test_words_that_are_wrong_are_told(self):
+        with self.assertRaises(sinter.UsageError) as caught:
+            sinter.compile(MLP, dims={"N": 1}, pre=["features: u8 rgbb 4x4"])
+        self.assertIn('did you mean "rgb"?', str(caught.exception))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -170,7 +170,7 @@ class Writer {
     if (t == DType::kF16)
       w_.out.line("convert(to, {}, {});", row, place);
     else if (!floats.empty())
-      w_.out.line("round_pixels(to, {}, {});", row, place);
+      w_.out.line("round_pixels<{}>(to, {}, {}, {});", rule_.even, row, rule_.zero, place);
   }
 
   void row_of_frame(int64_t channels) {

@@ -88,6 +88,7 @@ FrameRule frame_rule(const Attributes& a) {
   r.order = static_cast<ChannelOrder>(a.integer("order", 0));
   r.factor = a.reals("factor"), r.offset = a.reals("offset"), r.border = a.reals("border");
   r.bt709 = a.integer("bt709", 0) != 0, r.full = a.integer("full", 0) != 0;
+  r.zero = a.integer("zero", 0), r.even = a.integer("even", 0) != 0;
   r.dtype = dtype_of_onnx(static_cast<int>(a.integer("dtype", onnx_of(DType::kF32))));
   return r;
 }
@@ -100,6 +101,8 @@ void set_frame_rule(Attributes& a, const FrameRule& r) {
   a.set("factor", r.factor), a.set("offset", r.offset), a.set("border", r.border);
   if (r.bt709) a.set("bt709", int64_t{1});
   if (r.full) a.set("full", int64_t{1});
+  if (r.zero != 0) a.set("zero", r.zero);
+  if (r.even) a.set("even", int64_t{1});
   a.set("dtype", static_cast<int64_t>(onnx_of(r.dtype)));
 }
 
@@ -178,10 +181,11 @@ class Frame {
   const YuvCoefficients yuv_;
 };
 
-double round_to(DType t, double v) {
-  if (is_float(t)) return v;
-  const double least = t == DType::kI8 ? -128 : 0;
-  return std::clamp(std::floor(v + 0.5), least, least + 255);
+double rounded(const FrameRule& r, double v) {
+  if (is_float(r.dtype)) return v;
+  const double least = r.dtype == DType::kI8 ? -128 : 0;
+  const double whole = r.even ? std::nearbyint(v) : std::floor(v + 0.5);
+  return std::clamp(whole + static_cast<double>(r.zero), least, least + 255);
 }
 
 void eval_frame(Evaluation& e) {
@@ -214,7 +218,7 @@ void eval_frame(Evaluation& e) {
       for (size_t c = 0; c < static_cast<size_t>(r.channels()); ++c) {
         const double v = inside ? rgb[c] * static_cast<double>(r.factor[c]) + static_cast<double>(r.offset[c])
                                 : static_cast<double>(r.border[c]);
-        out.set_real(at++, round_to(r.dtype, v));
+        out.set_real(at++, rounded(r, v));
       }
     }
 }

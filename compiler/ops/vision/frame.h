@@ -64,6 +64,9 @@ struct FrameRule {
   std::vector<float> factor, offset, border;  // of each channel; border: values of the picture
   bool bt709 = false, full = false;
   DType dtype = DType::kF32;
+  // Of integers: what is added once they are rounded, and whether halves are rounded to even, not upwards.
+  int64_t zero = 0;
+  bool even = false;
   int64_t channels() const { return order == ChannelOrder::kGray ? 1 : 3; }
 };
 FrameRule frame_rule(const Attributes&);

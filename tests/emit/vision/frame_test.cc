@@ -62,6 +62,7 @@ GeneratedBatch grid(size_t step) {
     r.dtype = number % 2 ? DType::kU8 : DType::kI8;
     r.factor.assign(3, 1);
     r.offset.assign(3, r.dtype == DType::kI8 ? -128.0f : 1.0f);
+    r.even = number % 4 == 0, r.zero = r.even ? 3 : 0;
     add(s, r);
     ++number;
     if (step == 1 && l.format != PixelFormat::kGray && l.format != PixelFormat::kUyvy) continue;

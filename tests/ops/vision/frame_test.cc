@@ -75,7 +75,11 @@ TEST(Frame, FitsAndScales) {
   EXPECT_EQ(pixels(rule("gray", 2, 1, 4, 1, 1), {0, 100}), (Numbers{0, 25, 75, 100}));
   FrameRule bytes_out = rule("gray", 2, 1, 1, 1, 1);
   bytes_out.dtype = DType::kU8;
-  EXPECT_EQ(pixels(bytes_out, {1, 2}), (Numbers{2}));  // halves upwards
+  EXPECT_EQ(pixels(bytes_out, {2, 3}), (Numbers{3}));  // halves upwards
+  bytes_out.even = true, bytes_out.zero = 1;           // to even, then the zero point
+  EXPECT_EQ(pixels(bytes_out, {2, 3}), (Numbers{3}));
+  EXPECT_EQ(pixels(bytes_out, {255, 255}), (Numbers{255}));
+  bytes_out.even = false, bytes_out.zero = 0;
   bytes_out.offset = {-300};
   EXPECT_EQ(pixels(bytes_out, {1, 2}), (Numbers{0}));
   bytes_out.dtype = DType::kI8, bytes_out.offset = {-128};
