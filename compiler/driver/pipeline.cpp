@@ -58,7 +58,8 @@ size_t model_in_front(const Pipeline& p, const std::string& option, const std::s
 void deal(Pipeline& p, const ModelOptions& all) {
   const std::pair<const char*, Words ModelOptions::*> lists[] = {
       {"dim", &ModelOptions::dims},     {"const", &ModelOptions::constants},   {"only", &ModelOptions::only},
-      {"state", &ModelOptions::states}, {"keep-f32", &ModelOptions::keep_f32}, {"data", &ModelOptions::data}};
+      {"state", &ModelOptions::states}, {"keep-f32", &ModelOptions::keep_f32}, {"data", &ModelOptions::data},
+      {"pre", &ModelOptions::pre},      {"post", &ModelOptions::post}};
   for (const auto& [option, list] : lists) {
     for (ModelOptions& o : p.options) (o.*list).clear();
     for (const std::string& text : all.*list) {
