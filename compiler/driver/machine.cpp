@@ -197,7 +197,7 @@ class SshMachine : public Machine {
     std::error_code ec;
     const auto written = fs::last_write_time(path, ec);
     const std::pair<std::string, fs::file_time_type> version = {path, written};
-    const std::string there = folder_ + "/" + name;
+    std::string there = folder_ + "/" + name;
     if (const auto at = there_.find(name); at != there_.end() && at->second == version) return there;
     copy(path, host_for_scp() + ":" + there);
     there_[name] = version;
