@@ -4,14 +4,7 @@
 // the graph before any pass. Value::origin and perm say which value of the model a layer's output is, and
 // with which order of axes. A layer is at fault if its output differs and none of its inputs does.
 //
-// Tolerance, for an element a and its reference b: |a - b| <= rtol * |b| + atol * (greatest |b| of the
-// tensor); a model that computes in 16-bit floats, which round after every operation in its meaning and once
-// a layer in the built one, has at least 0.02 (float16) or 0.1 (bfloat16) as rtol and atol. With --fp16 they
-// are twice --fp16-error at least: what a layer loses comes to what those before it lost; and of layers that
-// add the greatest operand counts where it is greater than the results. NaN equals NaN; infinities and
-// integers are exact, but for 8-bit ones, which may differ by one: sums in another order round to another
-// side. The least tolerance of floats is the smallest normal one: what is below has no digits to compare, and
-// tile matrices take it for zero.
+// What is near enough: driver/difference.h.
 //
 // The greatest of nearly equal numbers, or which of them pass a threshold, is decided by their rounding, and
 // all that follows differs with it. Where the built model's integers are just what its own inputs to that

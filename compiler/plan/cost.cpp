@@ -131,9 +131,12 @@ class Model {
 
   // Where rows are shorter than a vector and are not one with their neighbours, elements go one by one.
   double filled_lanes() const {
-    const Value* y = n_.outputs[0];
-    const bool short_rows = y && !y->type.shape.empty() && y->type.shape.back().hi() < target_.lanes;
-    return l_.work == Work::kVectors && short_rows && !n_.op->expr ? 1 : lanes();
+    const bool one_by_one = l_.work == Work::kVectors && !n_.op->expr && has_short_rows(n_.outputs[0]) &&
+                            has_short_rows(n_.inputs.empty() ? nullptr : n_.inputs[0]);
+    return one_by_one ? 1 : lanes();
+  }
+  bool has_short_rows(const Value* v) const {
+    return v && !v->type.shape.empty() && v->type.shape.back().hi() < target_.lanes;
   }
 
   double epilogue() const {
