@@ -27,13 +27,6 @@ std::string where(const Plan& plan, const Value* v) {
   return fmt::format("{}..{}", it->second.offset, it->second.offset + it->second.bytes);
 }
 
-int64_t weight_bytes(const Layer& l) {
-  int64_t n = 0;
-  for (const Parameter& p : l.parameters)
-    if (p.kind == Parameter::Kind::kWeights) n += p.bytes;
-  return n;
-}
-
 const Value* first_output(const Layer& l) {
   for (const Value* v : l.node->outputs)
     if (v) return v;
@@ -98,7 +91,7 @@ void print_table(const Compiled& c) {
     cycles += costs[i].cycles;
     fmt::print("{:>4}  {:<34} {:<18} {:<26} {:>9.3f} {:>9.1f} {:<10} {:>10}  {}\n", i, cut(l.function, 34),
                cut(l.kernel, 18), out ? cut(text(out->type.shape), 26) : "", l.flops / 1e6,
-               costs[i].cycles / machine.mhz, text(costs[i].bound()), weight_bytes(l),
+               costs[i].cycles / machine.mhz, text(costs[i].bound()), costs[i].weight_bytes,
                out ? where(c.plan, out) : "");
     fmt::print("      {}\n", l.summary);
     if (halves) fmt::print("      {}\n", precision(*l.node));

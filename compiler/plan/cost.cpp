@@ -36,6 +36,13 @@ double operations(const Expr& e) {
 
 double elements(const Value* v) { return v ? static_cast<double>(product(v->type.shape).hi()) : 0; }
 
+int64_t weight_bytes(const Layer& l) {
+  int64_t bytes = 0;
+  for (const Parameter& p : l.parameters)
+    if (p.kind == Parameter::Kind::kWeights) bytes += p.bytes;
+  return bytes;
+}
+
 class Model {
  public:
   // `cold`: the net has more weights than the second-level cache.
@@ -73,8 +80,8 @@ class Model {
 
   void count_bytes() {
     const Decision& d = plan_.decision(i_);
+    c_.weight_bytes = weight_bytes(l_);
     for (const Parameter& p : l_.parameters) {
-      if (p.kind == Parameter::Kind::kWeights) c_.weight_bytes += p.bytes;
       const bool in = p.kind == Parameter::Kind::kInput, out = p.kind == Parameter::Kind::kOutput;
       if (!in && !out) continue;
       if (d.row_tile && (in ? d.row_tile->reads_rows : d.row_tile->writes_rows))
@@ -208,9 +215,7 @@ Bound LayerCost::bound() const {
 
 std::vector<LayerCost> layer_costs(const Plan& plan, const Target& target) {
   int64_t bytes = 0;
-  for (const Layer& l : plan.layers)
-    for (const Parameter& p : l.parameters)
-      if (p.kind == Parameter::Kind::kWeights) bytes += p.bytes;
+  for (const Layer& l : plan.layers) bytes += weight_bytes(l);
   std::vector<LayerCost> costs;
   for (size_t i = 0; i < plan.layers.size(); ++i)
     costs.push_back(Model(plan, i, target, bytes > machine_of(target).l2).cost());

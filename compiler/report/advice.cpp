@@ -13,8 +13,7 @@ struct Change {
 
 class Adviser {
  public:
-  Adviser(const Compiled& c, const std::vector<LayerCost>& costs)
-      : c_(c), costs_(costs), machine_(machine_of(*c.target)) {
+  Adviser(const Compiled& c, const std::vector<LayerCost>& costs) : c_(c), costs_(costs) {
     for (const LayerCost& l : costs) all_ += l.cycles;
   }
 
@@ -114,7 +113,6 @@ class Adviser {
 
   const Compiled& c_;
   const std::vector<LayerCost>& costs_;
-  const Machine machine_;
   double all_ = 0;
   std::vector<Change> found_;
 };
