@@ -19,12 +19,6 @@ const std::vector<std::string> kWords = {
     "argmax", "softmax", "topk=",   "threshold=", "nms",    "axis=",  "u8",       "resize=",    "score=",
     "iou=",   "max=",    "scores=", "format=",    "boxes=", "units=", "classes=", "background="};
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string s;
-  for (const std::string& w : words) s += (s.empty() ? "" : ", ") + w;
-  return s;
-}
-
 class Parser {
  public:
   Parser(const std::string& text, const std::vector<std::string>& outputs)
@@ -37,7 +31,7 @@ class Parser {
     std::string rest = text;
     for (size_t at = text.find(':'); at != std::string::npos; at = text.find(':', at + 1))
       if (is_output(text.substr(0, at))) words_.output = text.substr(0, at), rest = text.substr(at + 1);
-    const std::string has = "; its outputs are " + quoted_outputs();
+    const std::string has = "; its outputs are " + quoted_list(outputs_);
     if (const size_t colon = text.find(':'); words_.output.empty() && colon != std::string::npos)
       fail(fmt::format("the model has no output {}{}{}", sinter::quoted(text.substr(0, colon)), has,
                        did_you_mean(text.substr(0, colon), outputs_)));
@@ -54,12 +48,6 @@ class Parser {
   bool is_output(const std::string& name) const {
     return std::find(outputs_.begin(), outputs_.end(), name) != outputs_.end();
   }
-  std::string quoted_outputs() const {
-    std::vector<std::string> all;
-    for (const std::string& n : outputs_) all.push_back(sinter::quoted(n));
-    return joined(all);
-  }
-
   void take(const std::string& word) {
     const size_t equal = word.find('=');
     const std::string key = word.substr(0, equal),
@@ -101,7 +89,7 @@ class Parser {
     if (key == "scores") {
       if (!is_output(value))
         fail(fmt::format("{}: the model has no such output; its outputs are {}{}", sinter::quoted(word),
-                         quoted_outputs(), did_you_mean(value, outputs_)));
+                         quoted_list(outputs_), did_you_mean(value, outputs_)));
       words_.scores = value;
     }
   }

@@ -15,12 +15,6 @@ namespace {
 
 constexpr int64_t kLongestSide = 1 << 16, kLongestRow = int64_t{1} << 20;
 
-std::string joined(const std::vector<std::string>& words, const char* between = ", ") {
-  std::string s;
-  for (const std::string& w : words) s += (s.empty() ? "" : between) + w;
-  return s;
-}
-
 class Parser {
  public:
   Parser(const std::string& option, const std::string& whole) : whole_(option + " " + sinter::quoted(whole)) {
@@ -48,12 +42,6 @@ class Parser {
 
  private:
   [[noreturn]] void fail(const std::string& why) const { throw UsageError(whole_ + ": " + why); }
-
-  static std::string quoted_list(const std::vector<std::string>& names) {
-    std::vector<std::string> all;
-    for (const std::string& n : names) all.push_back(sinter::quoted(n));
-    return all.empty() ? "none" : joined(all);
-  }
 
   std::string possible() const {
     return "u8, hwc, a format (" + joined(formats_) +

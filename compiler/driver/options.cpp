@@ -231,10 +231,10 @@ void read_constants(const ModelOptions& o, ImportOptions& out) {
       for (const DeclaredInput& d : inputs)
         if (d.name == c.substr(0, at)) input = &d, value = c.substr(at + 1);
     if (!input) {
-      std::string names;
-      for (const DeclaredInput& d : inputs) names += (names.empty() ? "" : ", ") + sinter::quoted(d.name);
+      std::vector<std::string> names;
+      for (const DeclaredInput& d : inputs) names.push_back(d.name);
       throw UsageError(fmt::format("--const {}: give NAME=VALUE or NAME=FILE; the inputs are {}",
-                                   sinter::quoted(c), names.empty() ? "none" : names));
+                                   sinter::quoted(c), quoted_list(names)));
     }
     std::error_code ec;
     const Tensor t =
@@ -310,12 +310,9 @@ std::vector<std::string> pair_files(const std::vector<std::string>& options,
   size_t at = 0;
   for (const std::string& o : rest) {
     while (at < files.size() && !files[at].empty()) ++at;
-    if (at == files.size()) {
-      std::string list;
-      for (const std::string& n : names) list += (list.empty() ? "" : ", ") + sinter::quoted(n);
+    if (at == files.size())
       throw UsageError(fmt::format("no {} is left for {}; the {}s are {}", what, sinter::quoted(o), what,
-                                   list.empty() ? "none" : list));
-    }
+                                   quoted_list(names)));
     files[at] = o;
   }
   return files;

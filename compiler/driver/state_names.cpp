@@ -16,12 +16,6 @@ bool holds(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string listed(const Names& names) {
-  std::string s;
-  for (const std::string& n : names) s += (s.empty() ? "" : ", ") + sinter::quoted(n);
-  return s.empty() ? "none" : s;
-}
-
 // What the star of `pattern` stands for in `name`; a pattern without a star stands for itself.
 bool matches(const std::string& pattern, const std::string& name, std::string& star) {
   const size_t at = pattern.find('*');
@@ -53,7 +47,8 @@ std::vector<StateName> pairs(const std::string& output, const std::string& input
 // Why "left=right" names nothing.
 std::string what_is_wrong(const std::string& whole, const std::string& left, const std::string& right,
                           const Names& outputs, const Names& inputs) {
-  const std::string has = fmt::format("; the outputs are {}, the inputs {}", listed(outputs), listed(inputs));
+  const std::string has =
+      fmt::format("; the outputs are {}, the inputs {}", quoted_list(outputs), quoted_list(inputs));
   if (left.find('*') != std::string::npos)
     return fmt::format("{}: no output and input of the model are called so{}", whole, has);
   Names all = outputs;

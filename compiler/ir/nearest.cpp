@@ -52,4 +52,16 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return near.empty() ? "" : fmt::format("; did you mean {}?", sinter::quoted(near));
 }
 
+std::string joined(const std::vector<std::string>& words) {
+  std::string s;
+  for (const std::string& w : words) s += (s.empty() ? "" : ", ") + w;
+  return s;
+}
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::vector<std::string> all;
+  for (const std::string& n : names) all.push_back(sinter::quoted(n));
+  return all.empty() ? "none" : joined(all);
+}
+
 }  // namespace sinter
