@@ -232,6 +232,7 @@ void read_constants(const ModelOptions& o, ImportOptions& out) {
         if (d.name == c.substr(0, at)) input = &d, value = c.substr(at + 1);
     if (!input) {
       std::vector<std::string> names;
+      names.reserve(inputs.size());
       for (const DeclaredInput& d : inputs) names.push_back(d.name);
       throw UsageError(fmt::format("--const {}: give NAME=VALUE or NAME=FILE; the inputs are {}",
                                    sinter::quoted(c), quoted_list(names)));

@@ -60,6 +60,7 @@ std::string joined(const std::vector<std::string>& words) {
 
 std::string quoted_list(const std::vector<std::string>& names) {
   std::vector<std::string> all;
+  all.reserve(names.size());
   for (const std::string& n : names) all.push_back(sinter::quoted(n));
   return all.empty() ? "none" : joined(all);
 }
