@@ -310,10 +310,14 @@ SINTER_INLINE void store_rounded(T* p, const f32v (&x)[OB], ByteRange r) {
     else
       std::memcpy(p + o * kLanes, &bytes, Last);
 #else
-    float wide[kLanes];
-    store(static_cast<float*>(wide), round(v));
-    for (int l = 0; l < (o + 1 < OB ? kLanes : Last); l++)
-      p[o * kLanes + l] = static_cast<T>(static_cast<int>(wide[l]) + r.zero);
+    const i32v wide = add(round_to_int(v), splat_int<i32v>(r.zero));
+    T bytes[kLanes];
+    if (o + 1 < OB || Last == kLanes) {
+      store_narrow(p + o * kLanes, wide);
+    } else {
+      store_narrow(static_cast<T*>(bytes), wide);
+      std::memcpy(p + o * kLanes, bytes, Last);
+    }
 #endif
   }
 #endif

@@ -42,6 +42,9 @@ SINTER_INLINE Quads interleaved(const X* const (&row)[4], int channels) {
 #elif defined(SINTER_ISA_AVX2)
 template <class X>
 SINTER_INLINE __m256i load_row(const X* p, int channels) {
+  // Few channels come as one load: through memory they would wait for the stores.
+  if (channels == 16) return _mm256_zextsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  if (channels == 8) return _mm256_zextsi128_si256(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   X first[kQuadChannels] = {};
   if (channels != kQuadChannels) {
     std::memcpy(first, p, static_cast<std::size_t>(channels));
@@ -65,6 +68,12 @@ SINTER_INLINE Quads interleaved(const X* const (&row)[4], int channels) {
 template <class X>
 SINTER_INLINE int8x16_t load_row(const X* p, int channels) {
   if (channels == kQuadChannels) return load_signed(p);
+  if (channels == 8) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, p, 8);
+    const uint8x16_t bytes = vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(eight), vcreate_u64(0)));
+    return vreinterpretq_s8_u8(veorq_u8(bytes, vdupq_n_u8(std::is_signed_v<X> ? 0 : 0x80)));
+  }
   X first[kQuadChannels] = {};
   std::memcpy(first, p, static_cast<std::size_t>(channels));
   return load_signed(static_cast<const X*>(first));

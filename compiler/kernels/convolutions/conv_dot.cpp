@@ -1,5 +1,5 @@
 // Convolutions and matrix products of bytes with int32 sums (Conv and MatMul with the attribute `integer`),
-// constant weights, by the register tiles of dot.h or dot_matrices.h.
+// constant weights, by the register tiles of dot.h, dot_matrices.h or mac_bytes.h.
 //
 // The loops are those of conv.cpp (row_source.h): the taps of one kernel row are one run of bytes (or a run a
 // tap, with groups or dilation); runs are padded with zero weights to as many as the instruction takes.
@@ -30,7 +30,7 @@ class Writer {
   explicit Writer(LayerWriter& w)
       : w_(w),
         n_(w.node),
-        micro_(micro_kernel(w.target, DType::kI8)),
+        micro_(micro_kernel(w.target, DType::kI8, holds_lowest(*w.node.inputs[1]->data))),
         matrix_(is_matrix_product(w.node)),
         s_(product_shape(w.node)),
         x_(w.input(0)),
@@ -78,7 +78,7 @@ class Writer {
   // Where the micro-kernel would flip the sign of x for each tap and panel, the ring has it flipped.
   void pad() {
     constexpr int64_t kAnyRow = std::numeric_limits<int64_t>::max();
-    const int64_t zero = x_zero_of(n_), flip = flip_of(n_, micro_);
+    const int64_t zero = x_zero_of(n_), flip = flip_of(n_, micro_.sign);
     if (flip == 0) return source_.pad(x_type(), s_.in_channels(), kAnyRow, std::to_string(zero));
     source_.pad(x_type() == DType::kI8 ? DType::kU8 : DType::kI8, s_.in_channels(), kAnyRow,
                 std::to_string(zero + flip), "copy_flipped");
@@ -108,7 +108,7 @@ class Writer {
                             const int64_t k = r * run() + i;
                             return weight(g * s_.group_out + c, k / s_.group_in, k % s_.group_in);
                           });
-    const int64_t offset = offset_of(n_, micro_), outer = s_.taps / rows_.kernel();
+    const int64_t offset = offset_of(n_, micro_.sign), outer = s_.taps / rows_.kernel();
     const auto share = [&](int64_t m, int64_t row) {  // of one row of taps
       int64_t sum = 0;
       for (int64_t t = row * rows_.kernel(); t < (row + 1) * rows_.kernel(); ++t)

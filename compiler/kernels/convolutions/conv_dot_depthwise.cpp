@@ -1,4 +1,5 @@
-// Depthwise convolution of bytes with int32 sums, by dot products down the columns (dot_depthwise.h).
+// Depthwise convolution of bytes with int32 sums, by dot products down the columns (dot_depthwise.h), or on
+// ARM without them by pairs of taps along the rows (pairs_depthwise.h).
 //
 // Pixels outside, channels inside, four vectors of them at a time. Every window is complete: rows and columns
 // outside the input are read from a few bytes that hold the zero point, so that what the zero point adds to
@@ -27,11 +28,12 @@ class DepthwiseWriter {
         sums_(w, epilogue_, most_of(w.node, 0)),
         channels_(n_.inputs[1]->data->dim(0)),
         block_(4 * w.target.lanes),
+        by_pairs_(w.target.isa == std::string_view("neon") && !w.target.dot_products),
         rows_{w, window_, n_.inputs[0]->type.shape[0], w.pixel_stride(*n_.inputs[0]), w.pixel_stride()} {}
 
   void emit() {
     const int64_t taps = n_.inputs[1]->data->size() / channels_;
-    w_.include("sinter/dot_depthwise.h");
+    w_.include(by_pairs_ ? "sinter/pairs_depthwise.h" : "sinter/dot_depthwise.h");
     w_.flops(product(n_.outputs[0]->type.shape) * Dim(2 * taps));
     w_.summary(fmt::format("depthwise Conv of bytes, {} taps, stride {}, {} channels{}", taps, rows_.stride(),
                            channels_, epilogue_.summary()));
@@ -62,10 +64,18 @@ class DepthwiseWriter {
 
  private:
   int64_t height() const { return window_.rank() == 2 ? window_.kernel[0] : 1; }
+  // Whose top bit dot_depthwise.h leaves.
+  MicroKernel::Sign sign() const {
+    const bool is_x86 = !w_.target.aarch64 && w_.target.isa != std::string_view("scalar");
+    return is_x86 ? MicroKernel::Sign::kUnsigned : MicroKernel::Sign::kSigned;
+  }
   int64_t groups() const { return (height() + 3) / 4; }
+  // Those of the window, in whole groups of four where a product takes four.
+  int64_t row_count() const { return by_pairs_ ? height() : 4 * groups(); }
 
   // Weights [block][kw][group of rows][4 vectors][lane][4], in the order in which the instruction set
-  // interleaves: lane l of vector j is channel 4 * lanes * block + channel_of(j, l).
+  // interleaves: lane l of vector j is channel 4 * lanes * block + channel_of(j, l); by pairs
+  // [block][kw][row][channel].
   int64_t channel_of(int64_t vector, int64_t lane) const {
     const bool by_blocks = !w_.target.aarch64 && w_.target.lanes > 4;  // x86 interleaves within four lanes
     return by_blocks ? lane / 4 * 16 + vector * 4 + lane % 4 : vector * w_.target.lanes + lane;
@@ -80,35 +90,42 @@ class DepthwiseWriter {
     const Tensor* given = n_.anchor_inputs > 2 && n_.inputs[2] ? &*n_.inputs[2]->data : nullptr;
     for (int64_t b = 0; b < blocks; ++b)
       for (int64_t kw = 0; kw < width; ++kw)
-        for (int64_t g = 0; g < groups(); ++g)
-          for (int64_t e = 0; e < block_ * 4; ++e) {
-            const int64_t kh = 4 * g + e % 4, c = b * block_ + channel_of(e / 4 / lanes, e / 4 % lanes);
-            packed.push_back(c < channels_ && kh < height() ? weight[c * taps + kh * width + kw] : int8_t{0});
-          }
+        for (int64_t e = 0; e < block_ * row_count(); ++e) {
+          const int64_t at = by_pairs_ ? e % block_ : e / 4 % block_,
+                        kh = by_pairs_ ? e / block_ : e / (4 * block_) * 4 + e % 4,
+                        c = b * block_ + channel_of(at / lanes, at % lanes);
+          packed.push_back(c < channels_ && kh < height() ? weight[c * taps + kh * width + kw] : int8_t{0});
+        }
     for (int64_t b = 0; b < blocks; ++b)
       for (int64_t e = 0; e < block_; ++e) {
         const int64_t c = b * block_ + channel_of(e / lanes, e % lanes);
         int64_t sum = 0;
         for (int64_t t = 0; c < channels_ && t < taps; ++t) sum += weight[c * taps + t];
         bias[static_cast<size_t>(b * block_ + e)] =
-            static_cast<int32_t>(sums_.shift() - offset_of(n_, micro_kernel(w_.target, DType::kI8, 4)) * sum +
+            static_cast<int32_t>(sums_.shift() - offset_of(n_, sign()) * sum +
                                  (given && c < channels_ ? given->as<int32_t>()[c] : 0));
       }
     weights_ = w_.weights("w", "std::int8_t", packed.data(), packed.size(),
-                          fmt::format("[{} channels][{}][{}], columns of four in blocks of {}", channels_,
-                                      width, height(), block_));
+                          fmt::format("[{} channels][{}][{}], {} in blocks of {}", channels_, width, height(),
+                                      by_pairs_ ? "rows" : "columns of four", block_));
     bias_ = words(w_, "bias", bias, fmt::format("[{}], less the zero point's share", channels_));
     const std::vector<uint8_t> blank(static_cast<size_t>(block_), static_cast<uint8_t>(x_zero_of(n_)));
     const std::string type(cpp_name(n_.inputs[0]->type.dtype));
     blank_ = w_.weights("blank", type, blank.data(), blank.size(), "the zero point");
   }
 
+  std::string word(int64_t kernel, int64_t stride, int64_t dilation) const {
+    if (!by_pairs_) return fmt::format("mac_depthwise<{}, {}, {}, {}>", kernel, stride, dilation, groups());
+    return fmt::format("mac_depthwise_pairs<Lowest::{}, {}, {}, {}>",
+                       holds_lowest(*n_.inputs[1]->data) ? "kSome" : "kNone", kernel, stride, dilation);
+  }
+
   // The rows of the window, in memory or blank.
   void declare_rows() {
-    w_.out.line("RowOfBytes<{}> rows[{}];", cpp_name(n_.inputs[0]->type.dtype), 4 * groups());
+    w_.out.line("RowOfBytes<{}> rows[{}];", cpp_name(n_.inputs[0]->type.dtype), row_count());
     const bool two = window_.rank() == 2,
                single = two && window_.kernel[0] == 1 && window_.pads_begin[0].is(0);
-    for (int64_t k = 0; k < 4 * groups(); ++k) {
+    for (int64_t k = 0; k < row_count(); ++k) {
       if (k >= height()) {
         w_.out.line("rows[{}] = blank_row({});", k, blank_);
         continue;
@@ -143,20 +160,20 @@ class DepthwiseWriter {
     w_.out.line("constexpr int kVectors = vectors.value, kChannels = (kVectors - 1) * kLanes + last.value;");
     w_.out.line("IntTile<4, kPixels> sum;");
     w_.out.line("tile_bias(sum, {} + c);", bias_);
-    const std::string weights = fmt::format("{} + c * {}", weights_, rows_.kernel() * groups() * 4);
+    const std::string weights = fmt::format("{} + c * {}", weights_, rows_.kernel() * row_count());
     if (edge) {
       w_.out.line("for (std::int64_t kw = 0; kw < {}; ++kw) {{", rows_.kernel());
       w_.out.line(
           "const DepthwiseColumns<{}, {}> at(rows, {} + kw * {}, c, kw >= first && kw < end ? nullptr : {});",
-          cpp_name(n_.inputs[0]->type.dtype), 4 * groups(), rows_.position("ox"), rows_.dilation(), blank_);
-      w_.out.line("mac_depthwise<1, 1, 1, {}>(sum, at.row, at.step, {} + kw * {}, kChannels);", groups(),
-                  weights, groups() * 4 * block_);
+          cpp_name(n_.inputs[0]->type.dtype), row_count(), rows_.position("ox"), rows_.dilation(), blank_);
+      w_.out.line("{}(sum, at.row, at.step, {} + kw * {}, kChannels);", word(1, 1, 1), weights,
+                  row_count() * block_);
       w_.out.line("}}");
     } else {
       w_.out.line("const DepthwiseColumns<{}, {}> at(rows, {}, c, nullptr);",
-                  cpp_name(n_.inputs[0]->type.dtype), 4 * groups(), rows_.position("ox"));
-      w_.out.line("mac_depthwise<{}, {}, {}, {}>(sum, at.row, at.step, {}, kChannels);", rows_.kernel(),
-                  rows_.stride(), rows_.dilation(), groups(), weights);
+                  cpp_name(n_.inputs[0]->type.dtype), row_count(), rows_.position("ox"));
+      w_.out.line("{}(sum, at.row, at.step, {}, kChannels);",
+                  word(rows_.kernel(), rows_.stride(), rows_.dilation()), weights);
     }
     w_.out.line("in_order(sum);");
     finish_tile(
@@ -185,6 +202,7 @@ class DepthwiseWriter {
   const Epilogue epilogue_;
   const Sums sums_;
   const int64_t channels_, block_;
+  const bool by_pairs_;
   Rows rows_;
   std::string weights_, bias_, blank_, y_;
 };
@@ -196,7 +214,7 @@ void emit(LayerWriter& w) { DepthwiseWriter(w).emit(); }
 const std::vector<Kernel>& kernels_conv_dot_depthwise() {
   static const std::vector<Kernel> table = {
       {"conv_dot_depthwise",
-       "depthwise convolution of bytes with int32 sums, by dot products down the columns",
+       "depthwise convolution of bytes with int32 sums, by dot products down the columns or pairs of taps",
        accepts,
        emit,
        {.writes_apart = true, .rows = true, .reads_apart = true, .work = Work::kTaps}}};

@@ -7,13 +7,18 @@
 
 namespace sinter {
 
-int64_t flip_of(const Node& n, const MicroKernel& m) {
+int64_t flip_of(const Node& n, MicroKernel::Sign sign) {
   const bool is_signed = n.inputs[0]->type.dtype == DType::kI8;
-  if (m.sign == MicroKernel::Sign::kUnsigned && is_signed) return 128;
-  return m.sign == MicroKernel::Sign::kSigned && !is_signed ? -128 : 0;
+  if (sign == MicroKernel::Sign::kUnsigned && is_signed) return 128;
+  return sign == MicroKernel::Sign::kSigned && !is_signed ? -128 : 0;
 }
 
-int64_t offset_of(const Node& n, const MicroKernel& m) { return x_zero_of(n) + flip_of(n, m); }
+int64_t offset_of(const Node& n, MicroKernel::Sign sign) { return x_zero_of(n) + flip_of(n, sign); }
+
+bool holds_lowest(const Tensor& weights) {
+  const int8_t* w = weights.as<int8_t>();
+  return std::find(w, w + weights.size(), int8_t{-128}) != w + weights.size();
+}
 
 std::string words(LayerWriter& w, const std::string& name, const std::vector<int32_t>& v,
                   const std::string& comment) {

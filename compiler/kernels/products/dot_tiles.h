@@ -13,13 +13,16 @@
 namespace sinter {
 
 // What the micro-kernel adds to every x by flipping its sign: -128, 0 or 128.
-int64_t flip_of(const Node& n, const MicroKernel& m);
+int64_t flip_of(const Node& n, MicroKernel::Sign);
 // What is to be taken off every x as the micro-kernel sees it: the zero point, and that.
-int64_t offset_of(const Node& n, const MicroKernel& m);
+int64_t offset_of(const Node& n, MicroKernel::Sign);
 
 // No sum of products of n's operands exceeds this, whatever x holds. `out`: the axis of the weights that
 // counts the output channels.
 double most_of(const Node& n, size_t out);
+
+// Whether int8 weights hold -128, of which two products may leave 16 bits.
+bool holds_lowest(const Tensor& weights);
 
 // int32 [groups][padded] by `at(output channel)`.
 template <class At>

@@ -24,23 +24,48 @@ int matrix_tile(const Target&, int vectors) {
   return vectors == 1 ? 14 : vectors == 2 ? 10 : vectors == 3 ? 8 : 6;
 }
 
+// Sixteen sums of four lanes are four pixels by one vector; more vectors come one behind the other.
+int sixteen_tile(const Target&, int) { return 4; }
+bool is_neon_without_dots(const Target& t) { return is_neon(t) && !t.dot_products; }
+
+// The widened weights of a panel and those of a pixel lie in registers beside the sums.
+int word_tile(const Target& t, int vectors) {
+  if (t.lanes == 16) return t.tile(vectors);
+  return vectors == 1 ? 8 : vectors == 2 ? 4 : vectors == 3 ? 2 : 1;
+}
+bool is_x86_without_dots(const Target& t) { return is_x86(t) && !t.dot_products; }
+
 using Order = MicroKernel::Order;
 using Sign = MicroKernel::Sign;
 
 const MicroKernel kRows[] = {
-    {"i8mm", DType::kI8, "sinter/dot_matrices.h", "mac_matrices", 8, Order::kChannels, Sign::kEither,
+    {"i8mm", DType::kI8, "sinter/dot_matrices.h", "mac_matrices", 8, Order::kChannels, Sign::kEither, true,
      matrix_tile, [](const Target& t) { return t.byte_matrices; }},
-    {"dot", DType::kI8, "sinter/dot.h", "mac", 4, Order::kChannels, Sign::kUnsigned, dot_tile, is_x86},
-    {"dot", DType::kI8, "sinter/dot.h", "mac", 4, Order::kChannels, Sign::kSigned, dot_tile, always},
-    {"pairs", DType::kI16, "sinter/dot.h", "mac", 2, Order::kLanes, Sign::kEither, whole_tile, is_neon},
-    {"pairs", DType::kI16, "sinter/dot.h", "mac", 2, Order::kChannels, Sign::kEither, whole_tile, always},
+    {"sixteen", DType::kI8, "sinter/mac_bytes.h", "mac_bytes", 16, Order::kChannels, Sign::kSigned, false,
+     sixteen_tile, is_neon_without_dots},
+    {"sixteen", DType::kI8, "sinter/mac_bytes.h", "mac_all_bytes", 16, Order::kChannels, Sign::kSigned, true,
+     sixteen_tile, is_neon_without_dots},
+    {"words", DType::kI8, "sinter/mac_bytes.h", "mac_bytes", 4, Order::kEvenOdd, Sign::kEither, true,
+     word_tile, is_x86_without_dots},
+    {"dot", DType::kI8, "sinter/dot.h", "mac", 4, Order::kChannels, Sign::kUnsigned, true, dot_tile, is_x86},
+    {"dot", DType::kI8, "sinter/dot.h", "mac", 4, Order::kChannels, Sign::kSigned, true, dot_tile, always},
+    {"pairs", DType::kI16, "sinter/dot.h", "mac", 2, Order::kLanes, Sign::kEither, true, whole_tile, is_neon},
+    {"pairs", DType::kI16, "sinter/dot.h", "mac", 2, Order::kChannels, Sign::kEither, true, whole_tile,
+     always},
 };
 
 }  // namespace
 
-const MicroKernel& micro_kernel(const Target& t, DType weights, int most) {
+std::pair<int64_t, int64_t> MicroKernel::place(int64_t e, int64_t lanes) const {
+  if (order == Order::kChannels) return {e / k, e % k};
+  const int64_t vector = lanes * k, first = e / vector * lanes, in = e % vector;
+  if (order == Order::kLanes) return {first + in % lanes, in / lanes};
+  return {first + in % (2 * lanes) / 2, in % 2 * 2 + in / (2 * lanes)};
+}
+
+const MicroKernel& micro_kernel(const Target& t, DType weights, bool lowest, int most) {
   for (const MicroKernel& m : kRows)
-    if (m.weights == weights && m.k <= most && m.needs(t)) return m;
+    if (m.weights == weights && m.lowest >= lowest && m.k <= most && m.needs(t)) return m;
   SINTER_CHECK(false, "no micro-kernel for these weights");
 }
 

@@ -5,6 +5,7 @@
 // (finish_tile.h) are the same for all of them.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/products/tiles.h"
@@ -12,8 +13,9 @@
 namespace sinter {
 
 struct MicroKernel {
-  // How the weights of a panel lie for `k` values of k at once: [channel][k], or in each vector [k][lane].
-  enum class Order { kChannels, kLanes };
+  // How the weights of a panel lie for `k` values of k at once: [channel][k], or in each vector [k][lane] or
+  // [2][lane][2], where k 0 and 2 come first.
+  enum class Order { kChannels, kLanes, kEvenOdd };
   // The sign that bytes of x must have, or their top bit is flipped: -128 or 128 is added to them.
   enum class Sign { kEither, kSigned, kUnsigned };
 
@@ -24,12 +26,17 @@ struct MicroKernel {
   int k;               // at once; runs of weights are padded to whole ones
   Order order;
   Sign sign;
+  bool lowest;                              // whether weights may be the least of their type, -128
   int (*tile)(const Target&, int vectors);  // pixels beside so many output vectors
   bool (*needs)(const Target&);
+
+  // Of element e of a panel's weights for k values of k: its channel in the panel, and which of the k.
+  std::pair<int64_t, int64_t> place(int64_t e, int64_t lanes) const;
 };
 
-// The first row for such weights that the target has, of at most `most` values of k at once.
-const MicroKernel& micro_kernel(const Target&, DType weights, int most = 8);
+// The first row for such weights that the target has, of at most `most` values of k at once. `lowest`: bytes
+// that may be -128.
+const MicroKernel& micro_kernel(const Target&, DType weights, bool lowest = true, int most = 16);
 
 // Weights [groups][columns][runs][run] by `at(group, column, run, i)` in panels, as the micro-kernel reads
 // them; zeros behind the last column and the last i.
@@ -43,10 +50,8 @@ std::string pack_runs(LayerWriter& w, const MicroKernel& m, const Panels& p, int
       for (int64_t r = 0; r < runs; ++r)
         for (int64_t k = 0; k < run; k += m.k)
           for (int64_t e = 0; e < (i < p.full ? p.vectors : p.rest) * lanes * m.k; ++e) {
-            const bool by_lanes = m.order == MicroKernel::Order::kLanes;
-            const int64_t vector = lanes * m.k,
-                          lane = by_lanes ? e / vector * lanes + e % vector % lanes : e / m.k,
-                          j = k + (by_lanes ? e % vector / lanes : e % m.k), c = i * p.vectors * lanes + lane;
+            const auto [lane, value] = m.place(e, lanes);
+            const int64_t j = k + value, c = i * p.vectors * lanes + lane;
             out.push_back(c < columns && j < run ? at(g, c, r, j) : T{0});
           }
   return w.weights("w", std::string(cpp_name(m.weights)), out.data(), out.size() * sizeof(T),
