@@ -273,7 +273,9 @@ int64_t rewrite_graph(const ModelOptions& o, const ImportOptions& import, const 
   PassOptions passes;
   passes.exact = o.exact;
   passes.tile_matrices = c.target->tile_matrices;
-  passes.dot_products = c.target->dot_products || o.small_weights;  // as floats, bytes would take four times
+  // Winograd's floats may be faster where no instruction sums products of bytes, but they take many times as
+  // much.
+  passes.byte_products = c.target->dot_products || !o.fast_weights;
   HalfReport report;
   passes.half_report = &report;
   compute_halves(o, import, *c.target, *c.graph, passes);
@@ -281,7 +283,7 @@ int64_t rewrite_graph(const ModelOptions& o, const ImportOptions& import, const 
   if (o.fp16) say_what_stays(*c.graph, passes, o.say);
   c.options.half_errors = report.outputs;
   // Where bytes are multiplied as floats, their floats are what can be asked for.
-  const int64_t stored = quantised && !passes.dot_products ? constant_bytes(*c.graph) : c.stored_weights;
+  const int64_t stored = quantised && !passes.byte_products ? constant_bytes(*c.graph) : c.stored_weights;
   return weight_budget(o, std::max(stored, c.stored_weights));
 }
 

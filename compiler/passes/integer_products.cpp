@@ -1,6 +1,6 @@
 // integer_products: products of dequantised tensors are computed as the integers that they stand for.
 //
-// For targets with dot products of bytes. DequantizeLinear of bytes and of constant weights in front of a
+// DequantizeLinear of bytes and of constant weights in front of a
 // Conv, MatMul or Gemm becomes a product with the attribute `integer` (ops/products/contraction.h), behind
 // which the sums are scaled: sum((x - x0) * sx * w * sw) = sum((x - x0) * w) * (sx * sw). The integers are
 // exact; what the model rounds in every product and sum is rounded twice here, in the scale and in the bias.
@@ -273,7 +273,7 @@ class Rewriter {
 }  // namespace
 
 bool integer_products(Graph& g, const PassOptions& options) {
-  return options.dot_products && !options.exact && fuse_each<Rewriter>(g);
+  return options.byte_products && !options.exact && fuse_each<Rewriter>(g);
 }
 
 }  // namespace sinter

@@ -33,7 +33,7 @@ struct PassOptions {
   double half_error = 1e-2;        // the most that a layer of halves may be off, of its largest result
   std::vector<std::vector<Tensor>> samples;  // inputs of the graph to measure that with; none: it is not
   HalfReport* half_report = nullptr;         // null: samples that can't be evaluated are refused
-  bool dot_products = false;  // products of bytes: the target sums four at a time, or weights stay small
+  bool byte_products = false;  // products of quantised tensors are integers: not with --fast-weights alone
 };
 
 struct Pass {

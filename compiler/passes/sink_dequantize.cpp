@@ -78,7 +78,7 @@ class Sinking {
 }  // namespace
 
 bool sink_dequantize(Graph& g, const PassOptions& options) {
-  return options.dot_products && !options.exact && fuse_each<Sinking>(g);
+  return options.byte_products && !options.exact && fuse_each<Sinking>(g);
 }
 
 }  // namespace sinter

@@ -28,7 +28,7 @@ void run(const char* name, const BuildOptions& options = {}) {
     }
     data.expected = evaluate(*graph, data.inputs);
     PassOptions passes;
-    passes.dot_products = true;  // as with --small-weights where the target has none
+    passes.byte_products = true;  // as with --small-weights where the target has none
     run_passes(*graph, passes);
     batch.add(anchor.name, std::move(graph), {data});
   };

@@ -150,7 +150,7 @@ Outcome compile_or_refuse(const onnx::ModelProto& model, uint32_t choice) {
   PassOptions options;
   options.exact = choice % 5 == 0;
   options.channels_last = choice % 3 != 0;
-  options.dot_products = choice % 2 != 0;
+  options.byte_products = choice % 2 != 0;
   PassHooks hooks;
   hooks.verify_each = true;
   if (choice % 11 == 0) hooks.stop_after = "lower_ops";

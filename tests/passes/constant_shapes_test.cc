@@ -8,9 +8,9 @@ namespace {
 
 void expect_kept(const ConstantAnchor& anchor, const std::vector<std::string>& ends) {
   const std::unique_ptr<Graph> before = constant_model(anchor, ends);
-  for (const bool dot_products : {false, true}) {
+  for (const bool byte_products : {false, true}) {
     const std::unique_ptr<Graph> after = before->clone();
-    run_only(*after, {"all"}, false, dot_products);
+    run_only(*after, {"all"}, false, byte_products);
     expect_same_values(*before, *after, 1e-5, {1});
   }
 }

@@ -60,7 +60,7 @@ inline std::vector<Tensor> inputs_of(const Graph& g, int64_t extent, uint32_t se
 
 // Runs only these passes (all: every one).
 inline void run_only(Graph& g, const std::vector<std::string>& passes, bool exact = false,
-                     bool dot_products = false) {
+                     bool byte_products = false) {
   PassHooks hooks;
   hooks.verify_each = true;
   if (passes != std::vector<std::string>{"all"}) {
@@ -69,7 +69,7 @@ inline void run_only(Graph& g, const std::vector<std::string>& passes, bool exac
   }
   PassOptions options;
   options.exact = exact;
-  options.dot_products = dot_products;
+  options.byte_products = byte_products;
   run_passes(g, options, hooks);
 }
 

@@ -136,7 +136,7 @@ std::string check_passes(const Sample& s) {
   PassOptions options;
   options.exact = s.seed % 5 == 0;
   options.channels_last = s.seed % 7 != 0;
-  options.dot_products = s.seed % 3 != 0;
+  options.byte_products = s.seed % 3 != 0;
   PassHooks hooks;
   hooks.verify_each = true;
   std::string problem, last_text = text(*before);
@@ -163,7 +163,7 @@ std::unique_ptr<Graph> graph_of(const Sample& s, Passes passes) {
         hooks.skip.insert(p.name);
   PassOptions options;
   options.exact = passes == Passes::kAll && s.seed % 5 == 0;
-  options.dot_products = s.seed % 3 != 0;  // kernels for other targets exist, slow ones
+  options.byte_products = s.seed % 3 != 0;  // kernels for other targets exist, slow ones
   run_passes(*g, options, hooks);
   return g;
 }
