@@ -12,8 +12,9 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/sinterConfigVersion
 install(FILES cmake/sinterConfig.cmake cmake/sinterAddModel.cmake cmake/aarch64-linux-gnu.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/sinterConfigVersion.cmake DESTINATION lib/cmake/sinter)
 
-# The runtime headers, for applications that take sinter/pool.h or sinter/thread_pool.h from here. (Bundles have
-# their own, from inside the compiler.) pkg-config knows where they are, and the compiler and the CMake files.
+# The runtime headers, for applications that take sinter/generate.h, sinter/pool.h or sinter/thread_pool.h from here.
+# (Bundles have their own, from inside the compiler.) sinter::headers and pkg-config know where they are; pkg-config
+# also the compiler and the CMake files.
 install(FILES ${SINTER_RUNTIME} DESTINATION include/sinter)
 configure_file(cmake/sinter.pc.in ${CMAKE_CURRENT_BINARY_DIR}/sinter.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sinter.pc DESTINATION share/pkgconfig)

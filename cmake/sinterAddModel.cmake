@@ -19,9 +19,23 @@
 # is called as its file, or as A= says. Options that speak of one model's names begin with it: DIM "A:N<=8", CONST, ONLY,
 # STATE, KEEP_F32, DATA "A:folder"; the others hold for all.
 #
+# Beside them there is the target sinter::headers, for programs that include sinter/generate.h or another header that
+# bundles don't bring along.
+#
 # From CMake 3.16 on.
 include_guard(GLOBAL)
 cmake_policy(VERSION 3.16...3.25)
+
+# In the source tree they are in runtime/, installed in include/.
+if(NOT TARGET sinter::headers)
+  add_library(sinter::headers INTERFACE IMPORTED GLOBAL)
+  get_filename_component(_sinter_headers "${CMAKE_CURRENT_LIST_DIR}/../runtime" ABSOLUTE)
+  if(NOT EXISTS "${_sinter_headers}/sinter")
+    get_filename_component(_sinter_headers "${CMAKE_CURRENT_LIST_DIR}/../../../include" ABSOLUTE)
+  endif()
+  set_target_properties(sinter::headers PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${_sinter_headers}")
+  unset(_sinter_headers)
+endif()
 
 # Brings ${folder}.new to ${folder}: files that stay the same keep their time, and are not compiled again.
 function(_sinter_update folder)

@@ -1,4 +1,4 @@
-# find_package(sinter): the executable sinter::sinter and sinter_add_model(). The executable is found from this
+# find_package(sinter): the executable sinter::sinter, sinter_add_model() and sinter::headers. They are found from this
 # file's own place, so that the installed folder can be moved. From CMake 3.16 on.
 #
 # A toolchain with CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY has packages searched for in the board's file system
