@@ -57,6 +57,12 @@ TEST(Bare, WhatBundlesWant) {
       {"detection", "detection/detection.onnx", "cortex-a53", {}, {}},
       {"denoise", "audio/denoise.onnx", "avx2", {"--state", "next_state=state"}, {}},
       {"embedding", "embedding/embedding.onnx", "avx2", {"--dim", "N<=4", "--dim", "L<=8"}, {}},
+      {"chat",
+       "chat/chat.onnx",
+       "cortex-a53",
+       {"--dim", "batch_size=1", "--dim", "sequence_length<=4", "--dim", "past_sequence_length=0..8", "--dim",
+        "total_sequence_length<=8", "--state", "present.*=past_key_values.*"},
+       {}},
   };
   const TemporaryFolder folder;
   const std::string dir = (folder.path() / "net").string(), object = (folder.path() / "net.o").string();

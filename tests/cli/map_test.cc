@@ -77,6 +77,9 @@ std::vector<Compilation> compilations() {
           {source / "examples/detection/detection.onnx", {}},
           {source / "examples/audio/denoise.onnx", {}},
           {source / "examples/embedding/embedding.onnx", {"--dim", "N<=16", "--dim", "L<=32"}},
+          {source / "examples/chat/chat.onnx",
+           {"--dim", "batch_size=1", "--dim", "sequence_length<=16", "--dim", "past_sequence_length=0..128",
+            "--dim", "total_sequence_length<=128", "--state", "present.*=past_key_values.*"}},
           {source / "generated/models/block.onnx", {}},
           {source / "generated/models/mlp.onnx", {"--dim", "N<=8"}}};
 }
