@@ -1,6 +1,6 @@
 """Trains the small decoder that the chat example talks with, and writes every file that the demo reads.
 
-    python train.py            # about ten minutes on one core
+    python train.py            # about a quarter of an hour on one core
 
 The net continues a text, one token at a time: a decoder of the Llama family (H. Touvron et al., 2023) with four layers
 of four heads, two of keys and values (J. Ainslie et al., "GQA", 2023), rotary positions, a gated dense part, and one
