@@ -47,18 +47,51 @@ class Caches {
         counts_[c->rows.get()] = {g_.inputs[l.input], g_.outputs[l.output]};
   }
 
-  // What asks a cache for its rows is told by their count: the cache will have more.
+  // What asks a cache for its extents is told the rows by their count: the cache will have more.
   void read_counts() {
-    for (const auto& n : g_.nodes) {
-      if (!is_op(n.get(), "Shape")) continue;
-      Value* out = n->outputs[0];
-      for (const auto& [rows, count] : counts_)
-        for (Value* told : {count.first, count.second})
-          if (told->producer != n.get() && out->elements == told->elements && is_cache(n->inputs[0]))
-            g_.replace_uses(out, told);
+    std::vector<Node*> asking;
+    for (const auto& n : g_.nodes)
+      if (is_op(n.get(), "Shape") && is_cache(n->inputs[0])) asking.push_back(n.get());
+    for (Node* n : asking) {
+      // A copy: the value that is told may be the one that counts.
+      const std::vector<Dim> extents = n->outputs[0]->elements;
+      Builder b(g_, n);
+      if (Value* told = extents.empty() ? nullptr : tell(b, extents))
+        if (told->producer != n) g_.replace_uses(n->outputs[0], told);
     }
     g_.sort();
     g_.erase_unused();
+  }
+  // Extents from constants, counts and other inputs; null where one is in the caches alone, or none is a
+  // count.
+  Value* tell(Builder& b, const std::vector<Dim>& extents) {
+    std::vector<Value*> parts;
+    bool counted = false;
+    for (const Dim& d : extents) {
+      Value* count = count_of(d);
+      counted = counted || count;
+      if (d.is_static()) count = b.integers("extent", {d.value()});
+      if (!count) count = extent_of_input(b, d);
+      if (!count) return nullptr;
+      parts.push_back(count);
+    }
+    if (!counted) return nullptr;
+    return parts.size() == 1 ? parts[0] : b("Concat", parts, {{"axis", int64_t{0}}});
+  }
+  Value* count_of(const Dim& d) const {
+    for (const auto& [rows, count] : counts_)
+      for (Value* told : {count.first, count.second})
+        if (told->elements == std::vector<Dim>{d}) return told;
+    return nullptr;
+  }
+  Value* extent_of_input(Builder& b, const Dim& extent) const {
+    for (Value* v : g_.inputs) {
+      if (is_cache(v)) continue;
+      for (size_t d = 0; d < v->type.shape.size(); ++d)
+        if (v->type.shape[d] == extent)
+          return b("Shape", {v}, {{"start", static_cast<int64_t>(d)}, {"end", static_cast<int64_t>(d) + 1}});
+    }
+    return nullptr;
   }
   bool is_cache(const Value* v) const {
     return std::any_of(links_.begin(), links_.end(), [&](const StateLink& l) {
@@ -157,13 +190,7 @@ class Caches {
   Value* per_batch(Builder& b, Value* count, const Dim& batch) {
     if (batch.is(1)) return count;
     if (batch.is_static()) return b("Expand", {count, b.integers("batch", {batch.value()})});
-    // The extent of an input that has it.
-    for (Value* v : g_.inputs)
-      for (size_t d = 0; d < v->type.shape.size(); ++d)
-        if (v->type.shape[d] == batch)
-          return b("Expand",
-                   {count, b("Shape", {v},
-                             {{"start", static_cast<int64_t>(d)}, {"end", static_cast<int64_t>(d) + 1}})});
+    if (Value* extent = extent_of_input(b, batch)) return b("Expand", {count, extent});
     SINTER_CHECK(false, "no input has the extent of the batch");
     return count;
   }

@@ -406,6 +406,20 @@ const Cache kCaches[] = {
      {1, 2, 0, 4},
      "\"present_v\", updated in place",
      "tensor_scatter"},
+    {"joined keys that are asked for their extents, for a mask",
+     "<ir_version: 10, opset_import: [\"\" : 23]> g (float[1,2,S,4] x, float[1,2,P,4] past_k, float[1,2,P,4] "
+     "past_v)\n"
+     "=> (float[1,2,S,4] y, float[1,2,R,4] present_k, float[1,2,R,4] present_v)\n"
+     "<int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64[2] flat = {1,-1}, float slope = {0.3}>\n"
+     "{ k = Sin(x)  v = Cos(x)  present_k = Concat<axis=2>(past_k, k)  present_v = Concat<axis=2>(past_v, "
+     "v)\n"
+     "  extents = Shape(present_k)  total = Gather(extents, two)  places = Range(zero, total, one)\n"
+     "  before = Shape(past_v)  old = Gather(before, two)  behind = Sub(places, old)  d = "
+     "Cast<to=1>(behind)\n"
+     "  bias = Mul(d, slope)  mask = Reshape(bias, flat)  y = Attention(x, present_k, present_v, mask) }",
+     {1, 2, 0, 4},
+     "\"present_k\", updated in place",
+     "tensor_scatter"},
     {"keys that something else reads",
      "<ir_version: 10, opset_import: [\"\" : 23]> g (float[1,2,S,4] x, float[1,2,P,4] past_k, float[1,2,P,4] "
      "past_v)\n"
