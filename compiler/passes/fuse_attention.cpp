@@ -54,6 +54,11 @@ class Matcher {
   Node* maker(const Value* v, const char* op) const {
     return v && is_op(v->producer, op) && order_.has(v->producer) ? v->producer : nullptr;
   }
+  // What repeats elements along an axis of one.
+  Node* repeater(const Value* v) const {
+    Node* n = maker(v, "Expand");
+    return n ? n : maker(v, "Tile");
+  }
   Node* only_user(const Value* v) const {
     return v->users.size() == 1 && !g_.is_output(v) && order_.has(v->users[0]) ? v->users[0] : nullptr;
   }
@@ -123,7 +128,7 @@ Value* Matcher::without_flat_transpose(Value* v) {
     const bool repeats = s.size() == 5 && same_extent(g_, s[0], out[0]) &&
                          same_extent(g_, s[1] * s[2], out[1]) && same_extent(g_, s[3], out[3]) &&
                          same_extent(g_, s[4], out[2]);
-    if (repeats && maker(base, "Expand")) return base;
+    if (repeats && repeater(base)) return base;
   }
   const auto target = reshape_target(turn->inputs[0]->type.shape, want);
   if (!target) return nullptr;
@@ -133,9 +138,9 @@ Value* Matcher::without_flat_transpose(Value* v) {
 // [B,H,S,D] or [B,G,R,S,D] that repeats each of G heads R times: the value with G heads; null otherwise.
 Value* Matcher::without_repeats(Value* v, const Dim& heads) const {
   if (Node* flat = v->type.shape.size() == 4 ? maker(v, "Reshape") : nullptr) v = flat->inputs[0];
-  Node* expand = maker(v, "Expand");
-  if (!expand || v->type.shape.size() != 5) return nullptr;
-  const Value* single = expand->inputs[0];
+  Node* repeats = repeater(v);
+  if (!repeats || v->type.shape.size() != 5) return nullptr;
+  const Value* single = repeats->inputs[0];
   const Shape &s = single->type.shape, &wide = v->type.shape;
   if (s.size() != 5 || !s[2].is(1) || !same_extent(g_, wide[1] * wide[2], heads)) return nullptr;
   for (size_t a : {0u, 1u, 3u, 4u})

@@ -50,6 +50,19 @@ const Form kForms[] = {
      "r = Constant<value = int64[4] {-1, 4, 5, 4}>()  k1 = Unsqueeze(k0, two)  k2 = Expand(k1, f)"
      "k3 = Reshape(k2, r)  v1 = Unsqueeze(v0, two)  v2 = Expand(v1, f)  v = Reshape(v2, r)"
      "k = Transpose<perm = [0, 1, 3, 2]>(k3)  m = MatMul(q, k)  p = Softmax(m)  y = MatMul(p, v)"},
+    {"attention_tiled_heads",
+     "(float[N,4,5,4] q, float[N,2,5,4] k0, float[N,2,5,4] v0) => (float[N,4,5,4] y)",
+     "two = Constant<value = int64[1] {2}>()  f = Constant<value = int64[5] {1, 1, 2, 1, 1}>()"
+     "r = Constant<value = int64[4] {-1, 4, 5, 4}>()  k1 = Unsqueeze(k0, two)  k2 = Tile(k1, f)"
+     "k3 = Reshape(k2, r)  v1 = Unsqueeze(v0, two)  v2 = Tile(v1, f)  v = Reshape(v2, r)"
+     "k = Transpose<perm = [0, 1, 3, 2]>(k3)  m = MatMul(q, k)  p = Softmax(m)  y = MatMul(p, v)"},
+    // Not each head twice, but all heads and then all again: no shared heads.
+    {"attention_heads_in_turn",
+     "(float[N,4,5,4] q, float[N,2,5,4] k0, float[N,2,5,4] v0) => (float[N,4,5,4] y)",
+     "one = Constant<value = int64[1] {1}>()  f = Constant<value = int64[5] {1, 2, 1, 1, 1}>()"
+     "r = Constant<value = int64[4] {-1, 4, 5, 4}>()  k1 = Unsqueeze(k0, one)  k2 = Tile(k1, f)"
+     "k3 = Reshape(k2, r)  v1 = Unsqueeze(v0, one)  v2 = Tile(v1, f)  v = Reshape(v2, r)"
+     "k = Transpose<perm = [0, 1, 3, 2]>(k3)  m = MatMul(q, k)  p = Softmax(m)  y = MatMul(p, v)"},
     {"attention_three_axes", "(float[S,6,4] a, float[6,T,4] b, float[6,T,4] v) => (float[S,6,4] y)",
      "q = Transpose<perm = [1, 0, 2]>(a)  k = Transpose<perm = [0, 2, 1]>(b)  m = MatMul(q, k)  p = "
      "Softmax(m)"
