@@ -50,6 +50,51 @@ bool find_step(const Graph& g, const StateLinks& links, Growth& growth) {
   return false;
 }
 
+// `symbol` becomes `extent` wherever a shape or the elements of a small tensor have it.
+void put_extent(Graph& g, const SymbolPtr& symbol, const Dim& extent) {
+  const auto put = [&](Dim& d) {
+    d = d.substitute([&](const SymbolPtr& s) { return s == symbol ? extent : Dim(s); });
+  };
+  for (const auto& v : g.values) {
+    for (Dim& d : v->type.shape) put(d);
+    for (Dim& d : v->elements) put(d);
+  }
+  for (Check& c : g.checks) put(c.a), put(c.b);
+  std::erase_if(g.checks, [](const Check& c) { return c.a == c.b; });
+  for (const auto& n : g.nodes)
+    for (const auto& body : n->bodies) put_extent(*body, symbol, extent);
+}
+
+// The extent of an input that the caller alone tells: a symbol of its own, which no state has.
+bool is_callers(const Graph& g, const StateLinks& links, const SymbolPtr& symbol) {
+  bool found = false;
+  for (const Value* v : g.inputs)
+    for (const Dim& d : v->type.shape) {
+      std::vector<SymbolPtr> symbols;
+      d.collect_symbols(symbols);
+      if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end()) continue;
+      if (is_state(links, g, v) || symbol_of(d) != symbol) return false;
+      found = true;
+    }
+  return found && !symbol->from_data;
+}
+
+// Exporters know no sums of extents: a mask over old and new rows has a length of its own in the model. Where
+// it is broadcast with the rows after the run it can only be that, or 1. It becomes that, so that the layers
+// behind it know; a mask of one column for all rows has the extent 1 in the model.
+void find_lengths(Graph& g, const StateLinks& links, const Growth& growth) {
+  for (;;) {
+    SymbolPtr length;
+    for (const Check& c : g.checks)
+      for (const auto& [rows, other] : {std::pair(&c.a, &c.b), std::pair(&c.b, &c.a)})
+        if (const SymbolPtr s = symbol_of(*other);
+            c.or_one && s && *rows == growth.next && is_callers(g, links, s))
+          length = s;
+    if (!length) return;
+    put_extent(g, length, growth.next);
+  }
+}
+
 }  // namespace
 
 std::optional<Growth> growth_of(const Graph& g, const StateLinks& links, const StateLink& l) {
@@ -70,6 +115,7 @@ void count_rows(Graph& g, StateLinks& links) {
   for (const StateLink& l : links) {
     const std::optional<Growth> growth = growth_of(g, links, l);
     if (!growth) continue;
+    find_lengths(g, links, *growth);
     if (const Dim& made = g.outputs[l.output]->type.shape[growth->axis]; !(made == growth->next))
       g.checks.push_back({made, growth->next, false,
                           fmt::format("the rows that {} grows by", sinter::quoted(l.input_name))});

@@ -7,6 +7,9 @@
 // written where P and S are more than the bound of P (--dim "P=0..MAX"), the rows that the buffer has room
 // for.
 //
+// A mask that is an input has a length of its own in the model, as exporters know no sums of extents. Where
+// it is broadcast with the rows of a cache, its length becomes theirs; NAME_run compares.
+//
 // Where the layers can use a cache that has all its rows from the beginning, store_rows() makes it one: new
 // rows are written at their place (TensorScatter), and attention reads as many rows as are valid. All else
 // works as for other states: the model joins old and new rows in the other slot.
@@ -32,7 +35,7 @@ struct Growth {
 
 // How a link grows; empty: it does not, or not in that way.
 std::optional<Growth> growth_of(const Graph&, const StateLinks&, const StateLink&);
-// Adds the counts of rows of all that grows to the graph and to its links.
+// Adds the counts of rows of all that grows to the graph and to its links, and gives masks their length.
 void count_rows(Graph&, StateLinks&);
 
 // A state that counts rows: the extent that it tells and what it is after the run.

@@ -420,6 +420,17 @@ const Cache kCaches[] = {
      {1, 2, 0, 4},
      "\"present_k\", updated in place",
      "tensor_scatter"},
+    {"joined keys, and a mask whose length is a number of its own in the model",
+     "<ir_version: 10, opset_import: [\"\" : 17]> g (float[1,2,S,4] x, float[1,1,S,M] mask, float[1,2,P,4] "
+     "past_k, float[1,2,P,4] past_v)\n"
+     "=> (float[1,2,S,4] y, float[1,2,R,4] present_k, float[1,2,R,4] present_v)\n"
+     "{ k = Sin(x)  v = Cos(x)  present_k = Concat<axis=2>(past_k, k)  present_v = Concat<axis=2>(past_v, "
+     "v)\n"
+     "  t = Transpose<perm=[0,1,3,2]>(present_k)  m = MatMul(x, t)  d = Add(m, mask)  p = Softmax(d)\n"
+     "  y = MatMul(p, present_v) }",
+     {1, 2, 0, 4},
+     "\"present_k\", updated in place",
+     "tensor_scatter"},
     {"keys that something else reads",
      "<ir_version: 10, opset_import: [\"\" : 23]> g (float[1,2,S,4] x, float[1,2,P,4] past_k, float[1,2,P,4] "
      "past_v)\n"
@@ -453,6 +464,8 @@ TEST_F(StateTest, CachesThatGrow) {
     save(parse_text(c.text), path("m.onnx"));
     ImportOptions import;
     import.dims = {parse_dim("P=0..8"), parse_dim("S<=3")};
+    const bool masked = std::string_view(c.text).find(",M] mask") != std::string_view::npos;
+    if (masked) import.dims.push_back(parse_dim("M<=8"));
     const Model model = import_model(path("m.onnx"), import);
     const Graph& g = *model.graph;
     const std::vector<std::string> outputs = declared_outputs(path("m.onnx"));
@@ -463,12 +476,18 @@ TEST_F(StateTest, CachesThatGrow) {
       values[v->name] = Tensor(v->type.dtype, shape);
     }
     std::vector<Tensor> want;
+    int64_t rows = 0;
     for (size_t k = 0; k < steps.size(); ++k) {
       std::vector<int64_t> shape = c.row;
       for (int64_t& d : shape)
         if (d == 0) d = steps[k];
       values["x"] = random_tensor(DType::kF32, shape, random_);
       write(fmt::format("x_{}.npy", k), values["x"]);
+      rows += steps[k];
+      if (masked) {
+        values["mask"] = random_tensor(DType::kF32, {1, 1, steps[k], rows}, random_);
+        write(fmt::format("mask_{}.npy", k), values["mask"]);
+      }
       std::vector<Tensor> inputs;
       for (const Value* v : g.inputs) inputs.push_back(values.at(v->name));
       const std::vector<Tensor> made = evaluate(g, inputs);
@@ -479,12 +498,14 @@ TEST_F(StateTest, CachesThatGrow) {
           values["past" + outputs[i].substr(7)] = made[i];
     }
     for (const std::string bound : {"8", "7"}) {
-      const std::vector<std::string> options = {
+      std::vector<std::string> options = {
           path("m.onnx"), "--state", "present*=past*", "--dim", "P=0.." + bound, "--dim", "S<=3"};
+      if (masked) options.insert(options.end(), {"--dim", "M<=8"});
       std::vector<std::string> run = {"run"}, inspect = {"inspect"};
       run.insert(run.end(), options.begin(), options.end());
       inspect.insert(inspect.end(), options.begin(), options.end());
       run.insert(run.end(), {"--steps", "5", "--in", path("x_%.npy"), "--out", path("y_%.npy")});
+      if (masked) run.insert(run.end(), {"--in", path("mask_%.npy")});
       expect(inspect, 0, c.form);
       inspect.insert(inspect.end(), {"--json", path("map.json")});
       expect(inspect, 0, c.kernel);
@@ -493,6 +514,14 @@ TEST_F(StateTest, CachesThatGrow) {
         expect(run, 0, "4: y");
       else
         expect(run, 6, "error 4");  // the last row has no room
+    }
+    if (masked) {  // one that is as long as the old rows alone
+      write("short_0.npy", random_tensor(DType::kF32, {1, 1, 3, 3}, random_));
+      write("short_1.npy", random_tensor(DType::kF32, {1, 1, 1, 3}, random_));
+      expect({"run", path("m.onnx"), "--state", "present*=past*", "--dim", "P=0..8", "--dim", "S<=3", "--dim",
+              "M<=8", "--steps", "2", "--in", path("x_%.npy"), "--in", path("short_%.npy"), "--out",
+              path("z_%.npy")},
+             6, "the input mask was given [1,1,1,3]");
     }
     for (size_t k = 0; k < want.size(); ++k) {
       const Tensor got = read_tensor_file(path(fmt::format("y_{}.npy", k)));
