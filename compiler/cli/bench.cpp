@@ -274,6 +274,7 @@ std::function<int()> declare_bench(CLI::App& app) {
                  "threads that the model may run on; several numbers, with commas: each is measured, and how "
                  "many times as fast it is as the first")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(1, kMostThreads))
       ->option_text("N,... [1]");
   app.add_option(

@@ -63,6 +63,13 @@ TEST_F(Bench, OneNumberIsWhatItWas) {
   EXPECT_GT(j["peak_bytes"].get<int64_t>(), j["arena_bytes"].get<int64_t>());
 }
 
+// What follows the numbers is not one of them.
+TEST_F(Bench, NumbersOfThreadsEndBeforeTheModel) {
+  save_nets();
+  expect({"bench", "--threads", "1,2", path("a.onnx"), "--repeat", "1"}, 0, "2 threads  min ");
+  expect({"bench", "--threads", "2", path("a.onnx"), "--repeat", "1"}, 0, "min ");
+}
+
 TEST_F(Bench, RunsOnTheCoresThatAreNamed) {
   save_nets();
   const std::vector<int> usable = runner::usable_cores();
