@@ -139,16 +139,29 @@ class Model(Runnable):
         """Builds the bundle's shared library where it isn't there already, and returns its path."""
         return pathlib.Path(program.call(["build", self.path]).strip().splitlines()[-1])
 
-    def bench(self, repeat: int = 100, inputs: Inputs = None, on: Optional[str] = None) -> Dict[str, Any]:
+    def bench(
+        self,
+        repeat: int = 100,
+        inputs: Inputs = None,
+        on: Optional[str] = None,
+        *,
+        threads: Optional[Sequence[int]] = None,
+        cores: Optional[str] = None,
+    ) -> Dict[str, Any]:
         """Times of the whole and of each layer in microseconds, memory, stack and code: what ``sinter bench`` writes.
 
-        Without ``inputs``, on random ones of the greatest extents.
+        Without ``inputs``, on random ones of the greatest extents. ``threads=[1, 2, 4]`` measures the model compiled for
+        each (``by_threads``); ``cores`` is "big", "little" or a list like "0,2-3".
         """
+        source = self._source_for("bench")
+        compiled = [w for w in self._words if threads is None or not w.startswith("--threads=")]
         with tempfile.TemporaryDirectory(prefix="sinter-") as work:
             folder = pathlib.Path(work)
             out = folder / "bench.json"
             words = [f"--repeat={repeat}", f"--json={out}"] + ([f"--on={on}"] if on else [])
-            self._call_on_source("bench", words + self._input_files(inputs, folder))
+            words += [f"--threads={','.join(map(str, threads))}"] if threads is not None else []
+            words += [f"--cores={cores}"] if cores is not None else []
+            program.call(["bench", source.path, *compiled, *words, *self._input_files(inputs, folder)], source)
             figures: Dict[str, Any] = json.loads(out.read_text())
             return figures
 
@@ -161,6 +174,7 @@ class Model(Runnable):
         atol: float = 1e-4,
         seed: int = 0,
         on: Optional[str] = None,
+        html: Optional[program.Path] = None,
     ) -> Comparison:
         """Compares what the compiled model computes with what it should.
 
@@ -170,10 +184,13 @@ class Model(Runnable):
             inputs: arrays or a dict of them; without, seeded random ones.
             rtol: tolerance relative to each element.
             atol: tolerance relative to the tensor's greatest element.
+            html: a page to write, with each layer's error (against the model).
 
         Raises:
             Difference: something differs; the text says what.
         """
+        if html is not None and against != "model":
+            raise UsageError('verify: html is a page of layers, which only against="model" compares')
         if against == "onnxruntime":
             source = self._source_for("verify")
             if any(word.startswith(("--pre=", "--post=")) for word in self._words):
@@ -187,6 +204,7 @@ class Model(Runnable):
             raise UsageError(f'verify: against is "model" or "onnxruntime", not "{against}"')
         with tempfile.TemporaryDirectory(prefix="sinter-") as work:
             words = [f"--rtol={rtol}", f"--atol={atol}", f"--seed={seed}"] + ([f"--on={on}"] if on else [])
+            words += [f"--html={os.fspath(html)}"] if html is not None else []
             text = self._call_on_source("verify", words + self._input_files(inputs, pathlib.Path(work)))
         return Comparison(against="model", text=text.strip())
 
