@@ -113,6 +113,7 @@ class OnSsh : public testing::Test {
     }
     if (!before_.empty()) setenv("PATH", before_.c_str(), 1);
     if (made_) fs::remove("/run/sshd");
+    if (lock_ >= 0) close(lock_);  // another of these tests in this process waits for it
   }
   std::string board() const { return fmt::format("ssh:127.0.0.1:{}", port_); }
   // Nothing of ours is left on the "board".
