@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/model_options.h"
@@ -11,6 +12,7 @@
 #include "emit/code.h"
 #include "ir/error.h"
 #include "ops/op.h"
+#include "plan/cost.h"
 #include "report/report.h"
 
 namespace sinter {
@@ -126,8 +128,8 @@ std::function<int()> declare_inspect(CLI::App& app) {
   return [o] {
     const Compiled c = compile_model(*o, import_options(*o));
     print_table(c);
-    if (!o->html.empty()) write_output_file(o->html, report_page(c));
-    if (!o->json.empty()) write_output_file(o->json, report_json(c));
+    if (!o->html.empty()) write_output_file(o->html, report_page(report_of(c)));
+    if (!o->json.empty()) write_output_file(o->json, report_text(report_of(c)));
     return kExitOk;
   };
 }

@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/model_options.h"
 #include "driver/errors.h"
+#include "driver/output_file.h"
 #include "driver/sample_folder.h"
 #include "driver/session.h"
 #include "ir/error.h"
@@ -17,6 +18,7 @@
 #include "quantize/search.h"
 #include "quantize/weights_only.h"
 #include "quantize/write.h"
+#include "report/quantised.h"
 
 namespace sinter {
 namespace {
@@ -25,7 +27,7 @@ namespace fs = std::filesystem;
 using quantize::FloatModel;
 
 struct Options {
-  std::string model, data, output, report, custom_ops;
+  std::string model, data, output, report, html, custom_ops;
   std::vector<std::string> images, dims, keep;
   double least_snr = 0;
   int weights_only = 0;
@@ -139,6 +141,18 @@ void print_layers(const FloatModel& m, const quantize::Search& s) {
                m.node(r.node).op_type(), quantize::snr(r.loss), r.kept ? "float32" : "int8");
 }
 
+// --html: the model before and after, compiled for this machine, with what was measured. Without samples,
+// free extents need their --dim, as for sinter compile.
+void write_page(const Options& o, const std::vector<DeclaredInput>& inputs, const Samples& samples,
+                const nlohmann::ordered_json& report) {
+  const auto compiled = [&](const std::string& file) {
+    ModelOptions m = model_options(o, file);
+    m.exact = false;
+    return compile_model(m, import_for(m, inputs, samples));
+  };
+  write_output_file(o.html, report_page(quantised_report(compiled(o.model), compiled(o.output), report)));
+}
+
 // Holds what was written against the model's outputs on the samples, prints and reports it.
 void finish(const Options& o, const std::vector<DeclaredInput>& inputs, const Samples& samples,
             const SampleFiles& files, const std::vector<std::vector<Tensor>>& floats,
@@ -159,6 +173,7 @@ void finish(const Options& o, const std::vector<DeclaredInput>& inputs, const Sa
     }
   }
   fmt::print("{}: {} bytes become {} -> {}\n", o.model, before, after, o.output);
+  if (!o.html.empty()) write_page(o, inputs, samples, report);
   if (o.report.empty()) return;
   std::ofstream f(o.report);
   f << report.dump(2) << "\n";
@@ -216,6 +231,7 @@ int quantize_layers(const Options& o, const FloatModel& model, const std::vector
 }
 
 int run(const Options& o) {
+  if (!o.html.empty()) require_page_libraries();
   const ModelOptions m = model_options(o, o.model);
   const std::vector<DeclaredInput> inputs = declared_inputs(o.model, import_options(m));
   if (inputs.empty()) import_model(o.model);  // says what is wrong with the file
@@ -249,6 +265,10 @@ std::function<int()> declare_quantize(CLI::App& app) {
       ->check(CLI::IsMember({8, 4}));
   app.add_option("--keep-f32", o->keep, "NODE: this layer stays in float32")->allow_extra_args(false);
   app.add_option("--report", o->report, "write what was measured, by layer and output, as JSON");
+  app.add_option(
+      "--html", o->html,
+      "write a page to look at, as sinter inspect does for this machine: each layer's error, what it "
+      "computes in, its weights and its modelled time");
   app.add_option("--dim", o->dims, "a free extent, as in sinter compile; default: those of the samples")
       ->allow_extra_args(false);
   app.add_option("--custom-ops", o->custom_ops, "operators of your own, as in sinter compile");

@@ -19,9 +19,6 @@
 // A custom operator means what its C function computes (driver/custom_meaning.h).
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -38,12 +35,15 @@
 #include "driver/frames.h"
 #include "driver/inputs.h"
 #include "driver/machine.h"
+#include "driver/output_file.h"
 #include "driver/pipeline.h"
 #include "driver/process.h"
 #include "driver/state_names.h"
+#include "driver/trace_file.h"
 #include "ir/error.h"
 #include "ops/op.h"
 #include "plan/plan.h"
+#include "report/verified.h"
 #include "sinter/runner.h"
 
 namespace sinter {
@@ -53,8 +53,9 @@ namespace fs = std::filesystem;
 
 struct Options : ModelOptions, Tolerance {
   std::vector<std::string> in, images;
-  std::string on;
+  std::string on, html;
   uint32_t seed = 1;
+  VerifiedReport* page = nullptr;  // --html
   SeveralModels several;
   const Pipeline* pipeline = nullptr;  // of which the model is number `part`
   size_t part = 0;
@@ -67,36 +68,6 @@ struct Case {
   std::vector<std::string> files;
   std::map<std::string, Tensor> states{};  // by input: what is stored of those that the caller doesn't give
 };
-
-// What the program dumped: by layer and value name.
-using Traced = std::map<std::pair<int, std::string>, Tensor>;
-
-Traced read_trace(const fs::path& path) {
-  std::ifstream f(path, std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(f), {});
-  size_t at = 0;
-  auto take = [&](void* to, size_t n) {
-    if (n > bytes.size() - at) throw std::runtime_error("the trace is cut off");
-    std::memcpy(to, bytes.data() + at, n);
-    at += n;
-  };
-  char magic[8];
-  take(magic, 8);
-  if (std::string_view(magic, 8) != "SNTRACE1") throw std::runtime_error("no trace was written");
-  Traced traced;
-  while (at < bytes.size()) {
-    int32_t head[4];
-    take(head, sizeof head);
-    std::vector<int64_t> shape(static_cast<size_t>(head[2]));
-    take(shape.data(), shape.size() * sizeof(int64_t));
-    std::string name(static_cast<size_t>(head[3]), '\0');
-    take(name.data(), name.size());
-    Tensor t(dtype_of_onnx(head[1]), shape);
-    take(t.mutable_data(), static_cast<size_t>(t.bytes()));
-    traced[{head[0], name}] = std::move(t);
-  }
-  return traced;
-}
 
 std::vector<int64_t> inverse(const std::vector<int64_t>& perm) {
   std::vector<int64_t> inv(perm.size());
@@ -237,6 +208,7 @@ bool check_layers(const Compiled& c, const Traced& traced, const Values& referen
       if (want == reference.end()) continue;
       const Difference d = compare(*got, want->second, o, scale_of_sum(l, reference, o));
       known = true;
+      if (o.page) o.page->add_layer(l.function, v->origin, d, want->second.shape());
       if (d.ok()) worst = std::max(worst, d.ratio);
       wrong[v] = !d.ok();
       if (d.ok() || inputs_wrong || reported) continue;
@@ -264,6 +236,7 @@ bool check_outputs(const Graph& g, const std::vector<Tensor>& got, const std::ve
   for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
     if (!want[i] || !got[i]) continue;
     const Difference d = compare(got[i], want[i], o);
+    if (o.page) o.page->add_output(g.outputs[i]->name, whose, d, want[i].shape());
     if (d.ok() && got[i].dtype() == want[i].dtype()) continue;
     ok = false;
     fmt::print("output {} differs from {}: {}\n", sinter::quoted(g.outputs[i]->name), whose,
@@ -509,6 +482,7 @@ bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInp
   const Compiled c = compile_traced(o, import);
   for (const Case* data : cases) check_inputs(inferred_inputs(*c.graph, c.plan.states), data->inputs);
   widen_tolerance(o, *c.imported);
+  if (o.page) o.page->begin(c, o);
   const TemporaryFolder folder;
   const fs::path dir = folder.path() / "bundle", program = folder.path() / "program";
   write_bundle(c.files, dir);
@@ -526,7 +500,9 @@ bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInp
   for (const auto& steps : runs) {
     const std::vector<Left> left = run_traced(c, *machine, program, steps, folder.path());
     for (size_t k = 0; k < steps.size(); ++k) {
-      fmt::print("{}{}:\n", steps[k]->name, o.names.empty() ? "" : fmt::format(", step {}", k));
+      const std::string name = steps[k]->name + (o.names.empty() ? "" : fmt::format(", step {}", k));
+      fmt::print("{}:\n", name);
+      if (o.page) o.page->add_case(name);
       ok = check_case(c, *steps[k], left[k], carried, o) && ok;
     }
   }
@@ -535,6 +511,11 @@ bool verify_group(Options o, ImportOptions import, const std::vector<DeclaredInp
 
 int verify(const Options& given) {
   Options o = given;
+  VerifiedReport page;
+  if (!o.html.empty()) {
+    require_page_libraries();
+    o.page = &page;
+  }
   const ImportOptions import = import_options(o);
   o.names = state_names(o, import);
   const std::vector<DeclaredInput> declared = caller_inputs(o, import);
@@ -551,12 +532,14 @@ int verify(const Options& given) {
   }
   bool ok = true;
   for (const auto& group : groups) ok = verify_group(o, import, declared, group, shapes_from_data) && ok;
+  if (o.page) write_output_file(o.html, report_page(page.report()));
   return ok ? kExitOk : kExitDifference;
 }
 
 int verify_several(const Options& given) {
   if (!given.in.empty() || !given.images.empty())
     throw UsageError("--in and --image are for one model; of several, give --data MODEL:DIR");
+  if (!given.html.empty()) throw UsageError("--html is for one model");
   const Pipeline p = pipeline_of(given, given.several.models, given.several.alive);
   int code = kExitOk;
   for (size_t i = 0; i < p.names.size(); ++i) {
@@ -582,6 +565,8 @@ std::function<int()> declare_verify(CLI::App& app) {
   app.add_option("--rtol", o->rtol, "tolerance relative to each element")->capture_default_str();
   app.add_option("--atol", o->atol, "tolerance relative to the tensor's greatest element")
       ->capture_default_str();
+  app.add_option("--html", o->html,
+                 "write a page to look at, as sinter inspect does: with each layer's error in its tolerance");
   add_on_option(app, o->on);
   return [o, &app] {
     require_target(app, o->on);

@@ -9,6 +9,7 @@
 #include "driver/image.h"
 #include "ir/error.h"
 #include "sinter/runner.h"
+#include "sinter/seeded.h"
 
 namespace sinter {
 
@@ -197,25 +198,24 @@ bool name_files(const std::vector<std::string>& in_options, const std::vector<st
 Tensor random_tensor(DType dtype, const std::vector<int64_t>& shape, std::mt19937& random) {
   Tensor t(dtype, shape);
   for (int64_t k = 0; k < t.size(); ++k) {
-    const double u = static_cast<double>(random()) / 4294967296.0;
     if (is_float(dtype))
-      t.set_real(k, 2 * u - 1);
+      t.set_real(k, seeded::real(random));
     else
-      t.set_integer(k, static_cast<int64_t>(2 * u));
+      t.set_integer(k, seeded::integer(random));
   }
   return t;
 }
 
 Tensor random_bytes(const std::vector<int64_t>& shape, std::mt19937& random) {
   Tensor t(DType::kU8, shape);
-  for (int64_t k = 0; k < t.size(); ++k) t.as<uint8_t>()[k] = static_cast<uint8_t>(random() >> 24);
+  for (int64_t k = 0; k < t.size(); ++k) t.as<uint8_t>()[k] = seeded::byte(random);
   return t;
 }
 
 std::string random_input(const Value& v, const std::filesystem::path& folder, size_t i) {
   std::vector<int64_t> shape;
   for (const Dim& d : v.type.shape) shape.push_back(d.hi());
-  std::mt19937 random(static_cast<uint32_t>(i + 1));
+  std::mt19937 random = seeded::of_input(i);
   Tensor t = is_frame(v) ? random_bytes(shape, random) : random_tensor(v.type.dtype, shape, random);
   for (int64_t k = 0; v.range && k < t.size(); ++k) t.set_real(k, v.range->hi);  // --dim INPUT<=MAX
   const std::filesystem::path file = folder / fmt::format("input_{}.pb", i);

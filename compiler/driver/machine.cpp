@@ -27,6 +27,7 @@ void check_code(int code, const std::string& command) {
   if (code == 0) return;
   if (code == 2) throw UsageError("the input or output files do not fit the model");
   if (code == 6) throw RunError("the model returned an error");
+  if (code == 7) throw UsageError("--cores: the machine has no such cores");
   if (code == 127) throw ToolchainError(command + " can't be started");
   throw std::runtime_error(fmt::format("the built program ended with code {}", code));
 }
@@ -48,6 +49,7 @@ class ThisMachine : public Machine {
     for (const auto& [option, file] : files)
       if (!file.empty()) command.insert(command.end(), {option, file});
     if (r.repeat > 0) command.insert(command.end(), {"--repeat", std::to_string(r.repeat)});
+    if (!r.cores.empty()) command.insert(command.end(), {"--cores", r.cores});
     if (r.steps > 1) command.insert(command.end(), {"--steps", std::to_string(r.steps)});
     const Finished f = run_process(command, true);
     if (f.code != 0) say_(f.output);
@@ -137,6 +139,7 @@ class SshMachine : public Machine {
     if (!r.trace.empty()) say("--trace", bring_back(r.trace, "trace"));
     if (!r.json.empty()) say("--json", bring_back(r.json, "json"));
     if (r.repeat > 0) say("--repeat", std::to_string(r.repeat));
+    if (!r.cores.empty()) say("--cores", r.cores);
     if (r.steps > 1) say("--steps", std::to_string(r.steps));
     // The shell stays, so that it tells of a signal; ssh's own 255 would hide which.
     Finished f = run_process(ssh_command(command + "; exit $?"), true);

@@ -14,6 +14,8 @@ namespace sinter {
 // Takes what somebody should know besides a result: warnings, notes, what --print-after shows. Whole lines.
 using Say = std::function<void(const std::string& lines)>;
 
+constexpr int kMostThreads = 64;
+
 struct ModelOptions {
   std::string model;  // path
   std::string target = "host";

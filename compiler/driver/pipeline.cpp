@@ -54,8 +54,9 @@ size_t model_in_front(const Pipeline& p, const std::string& option, const std::s
   return static_cast<size_t>(at - p.names.begin());
 }
 
-// Gives each model its own of the options that speak of one model's names.
+// Gives each of several models its own of the options that speak of one model's names.
 void deal(Pipeline& p, const ModelOptions& all) {
+  if (p.options.size() == 1) return;
   const std::pair<const char*, Words ModelOptions::*> lists[] = {
       {"dim", &ModelOptions::dims},     {"const", &ModelOptions::constants},   {"only", &ModelOptions::only},
       {"state", &ModelOptions::states}, {"keep-f32", &ModelOptions::keep_f32}, {"data", &ModelOptions::data},
@@ -75,8 +76,12 @@ void of_model(const ModelOptions& o, std::vector<std::string>& problems, const s
   try {
     f();
   } catch (const Refusal& r) {
-    for (const std::string& problem : r.problems) problems.push_back(o.model + ": " + problem);
-    if (r.problems.empty()) problems.push_back(o.model + ": refused");
+    const auto add = [&](const std::string& problem) {
+      const std::string line = o.model + ": " + problem;
+      if (std::count(problems.begin(), problems.end(), line) == 0) problems.push_back(line);
+    };
+    for (const std::string& problem : r.problems) add(problem);
+    if (r.problems.empty()) add("refused");
   } catch (const UsageError& e) {
     throw UsageError(o.model + ": " + e.what());
   }

@@ -20,7 +20,7 @@ struct Pipeline {
 
 // The options of each of `models`, files that may have NAME= in front (else a model is called as its file).
 // What speaks of one model's names (--dim, --const, --only, --state, --keep-f32, --data) begins with "MODEL:"
-// in `all`. UsageError where it doesn't, and where two models have one name.
+// in `all`, unless there is one model. UsageError where it doesn't, and where two models have one name.
 Pipeline pipeline_of(const ModelOptions& all, const std::vector<std::string>& models,
                      const std::vector<std::string>& alive);
 

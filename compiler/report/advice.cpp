@@ -1,6 +1,7 @@
 // What would help: for each change that a user can make, the modelled time that it would save.
 #include <algorithm>
 
+#include "plan/cost.h"
 #include "report/report.h"
 
 namespace sinter {

@@ -1,4 +1,5 @@
 // Why a layer is computed as it is.
+#include "plan/cost.h"
 #include "report/report.h"
 
 namespace sinter {

@@ -1,5 +1,6 @@
 // Draws what `sinter inspect` knows of a model (the JSON in #data): the layers as a graph, their modelled time, the
-// arena over time, a roofline and a table. A layer that is clicked in one picture is marked in all.
+// arena over time, a roofline and a table; and what `verify` or `quantize` measured, which then gives the graph its
+// colours. A layer that is clicked in one picture is marked in all.
 'use strict';
 const data = JSON.parse(document.getElementById('data').textContent);
 const layers = data.layers;
@@ -24,6 +25,53 @@ function svg(section, width, height) {
   return d3.select('#' + section + ' .picture').append('svg').attr('viewBox', `0 0 ${width} ${height}`);
 }
 
+// --- What was measured of the layers, if anything was: by verify, or by quantize. `of` is what a layer has of it,
+// `length` its bar from 0 to 1, `rows` what is told of it beside the graph and, by the first word, in the table.
+const kGood = '#4c9a4c', kBad = '#c8382b', kBytes = '#3b82c4', kFloats = '#d1752a';
+const decades = ratio => Math.max(0, Math.min(1, (Math.log10(Math.max(ratio, 1e-9)) + 6) / 6));  // 1e-6 to the tolerance
+const share = ratio => ratio >= 1e9 ? 'another shape' : ratio.toPrecision(3) + ' of the tolerance';
+const verified = data.verified && {
+  title: 'Error', colours: 'The darker, the nearer it is to its tolerance; red ones are outside, gray ones were not compared.',
+  hint: `Each layer against the model's meaning, the worst of ${data.verified.cases.length} case(s): ${data.verified.cases.join(', ')}. ` +
+      `A bar ends at the tolerance, ${data.verified.rtol} of an element and ${data.verified.atol} of the tensor's greatest; its scale is logarithmic.`,
+  of: l => l.verified, length: v => decades(v.ratio), text: v => share(v.ratio),
+  colour: v => v.ok ? kGood : kBad, fill: v => v.ok ? d3.interpolateRgb('#eef4ee', '#5fae5f')(decades(v.ratio)) : kBad,
+  legend: [[kGood, 'within the tolerance'], [kBad, 'outside']],
+  columns: ['error'], cells: v => [share(v.ratio)],
+  rows: v => [['error', share(v.ratio)], ['compared', v.value], ['worst', v.text]],
+  outputs: data.verified.outputs.map(o => `output ${o.name} against ${o.against}: ${o.ok ? 'as expected, ' + share(o.ratio) : o.text}`),
+  cards: card => {
+    const bad = layers.filter(l => l.verified && !l.verified.ok).length + data.verified.outputs.filter(o => !o.ok).length;
+    card(bad ? bad + ' outside' : 'as expected', 'layers and outputs');
+    card(layers.filter(l => l.verified).length + ' of ' + layers.length, 'layers compared');
+    card((d3.max(layers.filter(l => l.verified), l => l.verified.ratio) || 0).toPrecision(3), 'of the tolerance at worst');
+  },
+};
+const decibels = v => v.snr_alone_db.toFixed(1) + ' dB';
+const saved = v => v.float_us === undefined ? '' : duration(v.float_us);
+const quantised = data.quantised && {
+  title: 'Error of each layer', colours: 'Blue layers compute with bytes, orange ones stayed in floats; the darker, the more they lose.',
+  hint: 'Signal to noise at the outputs with this layer alone as bytes: the shorter the bar, the more the layer loses.',
+  of: l => l.quantised, length: v => Math.max(0, Math.min(1, v.snr_alone_db / 80)), text: decibels,
+  colour: v => v.type === 'float32' ? kFloats : kBytes,
+  fill: v => d3.interpolateRgb('#ffffff', v.type === 'float32' ? kFloats : kBytes)(Math.max(.2, 1 - Math.max(0, v.snr_alone_db) / 80)),
+  legend: [[kBytes, 'bytes'], [kFloats, 'kept in floats']],
+  columns: ['computed in', 'alone', 'weights', 'time in floats'],
+  cells: v => [v.type, decibels(v), v.weight_bytes === undefined ? '' : bytes(v.weight_bytes_float) + ' → ' + bytes(v.weight_bytes), saved(v)],
+  rows: v => [['computed in', v.type], ['alone', decibels(v)]]
+      .concat(v.weight_bytes === undefined ? [] : [['weights', bytes(v.weight_bytes_float) + ' become ' + bytes(v.weight_bytes)]])
+      .concat(v.float_us === undefined ? [] : [['time in floats', saved(v)]]),
+  outputs: (data.quantised.outputs || []).map(o => `output ${o.name}: ${o.snr_db.toFixed(1)} dB over the samples`),
+  cards: card => {
+    const looked = layers.filter(l => l.quantised);
+    if (looked.length) card(looked.filter(l => l.quantised.type !== 'float32').length + ' of ' + looked.length, 'layers of bytes');
+    card(bytes(data.quantised.bytes_before) + ' → ' + bytes(data.quantised.bytes), "the model's file");
+    card(duration(data.quantised.float_us), 'modelled in floats');
+    for (const o of data.quantised.outputs || []) card(o.snr_db.toFixed(1) + ' dB', 'output ' + o.name);
+  },
+};
+const measured = verified || quantised;
+
 // --- One layer is chosen at a time.
 function choose(i) {
   d3.selectAll('.chosen').classed('chosen', false);
@@ -35,6 +83,7 @@ function choose(i) {
   const list = add(pane, 'dl');
   const row = (name, value) => { add(list, 'dt', name); add(list, 'dd', value); };
   row('kernel', l.kernel);
+  if (measured && measured.of(l)) for (const [name, value] of measured.rows(measured.of(l))) row(name, value);
   if (l.halves) row('computes', l.halves === 'none' ? 'float32' : 'float16');
   row('operations', (l.flops / 1e6).toFixed(2) + ' MFLOP');
   if (l.modelled) {
@@ -53,6 +102,7 @@ function totals() {
   element('title').textContent = data.name;
   element('subtitle').textContent = `${data.model.file} for ${data.target}, ${layers.length} layers, ${data.threads} thread(s)`;
   const card = (value, name) => { const d = add(element('totals'), 'div'); add(d, 'b', value); add(d, 'span', name); };
+  if (measured) measured.cards(card);
   card(bytes(data.arena_bytes), 'RAM: the arena');
   if (data.state_bytes) card(bytes(data.state_bytes), 'RAM: the state');
   card(bytes(data.weights_bytes), 'flash: the weights');
@@ -100,13 +150,15 @@ function graph() {
   for (const e of g.edges())
     inner.append('path').attr({class: 'edge', d: line(g.edge(e).points), 'marker-end': 'url(#tip)'}).append('title').text(g.edge(e).text);
   const slowest = d3.max(layers, time) || 1, heat = d3.scale.linear().domain([0, slowest]).range(['#e8edf3', '#e8654f']);
+  const fill = l => !measured ? heat(time(l)) : measured.of(l) ? measured.fill(measured.of(l)) : '#dfe2e6';
+  if (measured) element('colours').textContent = measured.colours;
   for (const name of g.nodes()) {
     const n = g.node(name), box = inner.append('g').attr({class: n.outside ? 'outside' : 'node', transform: `translate(${n.x - n.width / 2},${n.y - n.height / 2})`});
     const rect = box.append('rect').attr({width: n.width, height: n.height, rx: 5});
     box.append('text').attr({x: n.width / 2, y: 14, 'text-anchor': 'middle'}).text(n.text);
     box.append('text').attr({x: n.width / 2, y: 28, 'text-anchor': 'middle', opacity: .7}).text(n.below);
     if (n.outside) continue;
-    rect.style('fill', heat(time(layers[n.layer])));
+    rect.style('fill', fill(layers[n.layer]));
     box.attr('data-layer', n.layer).on('click', () => choose(n.layer)).append('title').text(layers[n.layer].summary);
   }
   // All of it, but no smaller than can be read; a long net begins at its top.
@@ -124,23 +176,42 @@ function axis(picture, scale, orient, x, y, format, ticks) {
   picture.append('g').attr({class: 'axis', transform: `translate(${x},${y})`}).call(a);
 }
 
-function bars() {
-  const timed = layers.map((l, i) => ({l, i})).filter(x => x.l.modelled), row = 16, left = 210, width = 1200;
-  if (!timed.length) return element('time').remove();
-  for (const k in kColours) {
-    const s = add(document.querySelector('#time .legend'), 'span');
-    add(s, 'i', '', {style: 'background:' + kColours[k]});
-    s.appendChild(document.createTextNode(kWords[k]));
+// A bar each of `layers` that `has` one, with a legend of [colour, words]. Returns the picture, or null where there are
+// none; `size` is a number on the scale, whose greatest is `most`.
+const kRow = 16, kLeft = 210, kRight = 1200 - 170;
+function barsOf(section, kind, legend, has, most, size, colour, text) {
+  const drawn = layers.map((l, i) => ({l, i})).filter(d => has(d.l));
+  if (!drawn.length) return null;
+  for (const [fill, words] of legend) {
+    const s = add(document.querySelector(`#${section} .legend`), 'span');
+    add(s, 'i', '', {style: 'background:' + fill});
+    s.appendChild(document.createTextNode(words));
   }
-  const picture = svg('time', width, timed.length * row + 34);
-  const x = d3.scale.linear().domain([0, d3.max(timed, t => time(t.l))]).range([left, width - 90]);
-  timed.forEach((t, k) => {
-    picture.append('text').attr({x: left - 8, y: k * row + 13, 'text-anchor': 'end'}).text(t.l.function.slice(0, 32));
-    picture.append('rect').attr({class: 'bar', 'data-layer': t.i, x: left, y: k * row + 3, height: row - 4, width: Math.max(1, x(time(t.l)) - left), fill: kColours[t.l.modelled.bound]})
-        .on('click', () => choose(t.i)).append('title').text(t.l.summary);
-    picture.append('text').attr({x: x(time(t.l)) + 6, y: k * row + 13}).text(duration(time(t.l)));
+  const height = drawn.length * kRow, picture = svg(section, 1200, height + 34), x = d3.scale.linear().domain([0, most]).range([kLeft, kRight]);
+  drawn.forEach(({l, i}, k) => {
+    picture.append('text').attr({x: kLeft - 8, y: k * kRow + 13, 'text-anchor': 'end'}).text(l.function.slice(0, 32));
+    picture.append('rect').attr({class: kind, 'data-layer': i, x: kLeft, y: k * kRow + 3, height: kRow - 4, width: Math.max(1, x(size(l)) - kLeft), fill: colour(l)})
+        .on('click', () => choose(i)).append('title').text(l.summary);
+    picture.append('text').attr({x: x(size(l)) + 6, y: k * kRow + 13}).text(text(l));
   });
-  axis(picture, x, 'bottom', 0, timed.length * row + 4, duration, 6);
+  return {picture, x, height};
+}
+
+function bars() {
+  const legend = Object.keys(kColours).map(k => [kColours[k], kWords[k]]);
+  const drawn = barsOf('time', 'bar', legend, l => l.modelled, d3.max(layers, time), time, l => kColours[l.modelled.bound], l => duration(time(l)));
+  if (!drawn) return element('time').remove();
+  axis(drawn.picture, drawn.x, 'bottom', 0, drawn.height + 4, duration, 6);
+}
+
+function errors() {
+  const section = element('measured');
+  if (!measured) return section.remove();
+  section.querySelector('h2').textContent = measured.title;
+  section.querySelector('.hint').textContent = measured.hint;
+  const of = f => l => f(measured.of(l));
+  barsOf('measured', 'error', measured.legend, measured.of, 1, of(measured.length), of(measured.colour), of(measured.text));
+  for (const text of measured.outputs) add(section.querySelector('.outputs'), 'li', text);
 }
 
 function memory() {
@@ -184,12 +255,14 @@ function roofline() {
 
 function table() {
   const t = document.querySelector('#table table'), head = add(add(t, 'thead'), 'tr');
-  const columns = ['#', 'layer', 'what', 'kernel', 'output', 'MFLOP', 'time', 'waits for'], numbers = new Set(['#', 'MFLOP', 'time']);
+  const more = measured ? measured.columns : [];
+  const columns = ['#', 'layer', 'what', 'kernel', 'output', 'MFLOP', 'time', 'waits for', ...more], numbers = new Set(['#', 'MFLOP', 'time']);
   for (const c of columns) add(head, 'th', c, numbers.has(c) ? {class: 'number'} : {});
   const body = add(t, 'tbody');
   layers.forEach((l, i) => {
     const out = l.tensors.find(x => x.role === 'write'), row = add(body, 'tr', undefined, {'data-layer': i});
     const cells = [i, l.function, l.summary, l.kernel, out ? shape(out) : '', (l.flops / 1e6).toFixed(3), l.modelled ? duration(time(l)) : '', l.modelled ? kWords[l.modelled.bound] : ''];
+    cells.push(...(measured && measured.of(l) ? measured.cells(measured.of(l)) : more.map(() => '')));
     cells.forEach((c, k) => add(row, 'td', c, numbers.has(columns[k]) ? {class: 'number'} : {}));
     row.onclick = () => choose(i);
   });
@@ -197,10 +270,11 @@ function table() {
 
 totals();
 const arrows = graph();
+errors();
 bars();
 memory();
 roofline();
 table();
 // What a test asks for: how much was drawn.
 document.body.dataset.drawn = `layers ${document.querySelectorAll('.node').length} arrows ${arrows} bars ${document.querySelectorAll('.bar').length} ` +
-    `blocks ${document.querySelectorAll('.block').length} dots ${document.querySelectorAll('circle').length} rows ${document.querySelectorAll('tbody tr').length}`;
+    `blocks ${document.querySelectorAll('.block').length} dots ${document.querySelectorAll('circle').length} rows ${document.querySelectorAll('tbody tr').length} errors ${document.querySelectorAll('.error').length}`;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/error.h"
+#include "plan/cost.h"
 
 namespace sinter {
 namespace {
@@ -91,7 +92,7 @@ std::vector<Block> memory_blocks(const Plan& plan) {
   return blocks;
 }
 
-std::string report_json(const Compiled& c) {
+ordered_json report_of(const Compiled& c) {
   ordered_json j = ordered_json::parse(c.files.at(c.options.name + ".map"));
   const Machine m = machine_of(*c.target);
   const std::vector<LayerCost> costs = layer_costs(c.plan, *c.target);
@@ -111,21 +112,28 @@ std::string report_json(const Compiled& c) {
                            {"offset", b.offset},
                            {"bytes", b.bytes},
                            {"scratch", b.scratch}});
-  return j.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return j;
 }
 
-std::string report_page(const Compiled& c) {
-  const std::string& libraries = report_file("libraries");
-  if (libraries.empty())
+std::string report_text(const ordered_json& report) {
+  return report.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+void require_page_libraries() {
+  if (report_file("libraries").empty())
     refuse(
         "this sinter was built without the libraries that draw a page: d3 and dagre (Debian: libjs-d3, "
-        "node-dagre-layout); --json writes the same as numbers");
-  return filled(report_file("page.html"), {{"TITLE", escaped(c.options.name)},
+        "node-dagre-layout); inspect --json writes the same as numbers");
+}
+
+std::string report_page(const ordered_json& report) {
+  require_page_libraries();
+  return filled(report_file("page.html"), {{"TITLE", escaped(report["name"].get<std::string>())},
                                            {"STYLE", report_file("page.css")},
                                            {"SCRIPT", report_file("page.js")},
-                                           {"LIBRARIES", libraries},
+                                           {"LIBRARIES", report_file("libraries")},
                                            // No text of the model's can end the element that it stands in.
-                                           {"DATA", replaced(report_json(c), "<", "\\u003c")}});
+                                           {"DATA", replaced(report_text(report), "<", "\\u003c")}});
 }
 
 }  // namespace sinter

@@ -1,13 +1,15 @@
 // What sinter knows of a compiled model, for people: NAME.map with what each layer costs, which kernels
 // offered to compute it, where memory goes and what would help; as JSON, and as a page to look at.
 #pragma once
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "driver/compile.h"
-#include "plan/cost.h"
 
 namespace sinter {
+
+struct LayerCost;  // plan/cost.h
 
 // A way in which a layer could be computed.
 struct Offer {
@@ -33,10 +35,13 @@ std::vector<Block> memory_blocks(const Plan&);
 
 // NAME.map and, beside each layer, `modelled` {cycles, us, bound, weight_bytes, tensor_bytes} and `offers`;
 // `machine`, `blocks`, `advice`. Microseconds are those of the usual board's clock.
-std::string report_json(const Compiled&);
-// The same drawn: one HTML file that needs no network. Refused where sinter was built without the libraries
-// that draw it.
-std::string report_page(const Compiled&);
+nlohmann::ordered_json report_of(const Compiled&);
+std::string report_text(const nlohmann::ordered_json& report);
+// The same drawn: one HTML file that needs no network. Where the report has `verified` (report/verified.h) or
+// `quantised` (report/quantised.h), the layers' colours are by that, and they are bars of their own.
+std::string report_page(const nlohmann::ordered_json& report);
+// Refuses where sinter was built without the libraries that draw pages.
+void require_page_libraries();
 
 // The parts of the page, which travel inside the compiler (cmake/embed_report.cmake): "page.html",
 // "page.css", "page.js", "libraries"; the last is empty where they were missing.

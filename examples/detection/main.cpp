@@ -28,14 +28,15 @@
 
 namespace {
 
-// The net's input is float32 [1,3,kSide,kSide]; the drawn picture is kZoom times larger.
+// The net takes kSide x kSide pixels, r g b r g b ... (PRE in CMakeLists.txt says what becomes of them); the
+// drawn picture is kZoom times larger.
 constexpr std::ptrdiff_t sideOf(std::ptrdiff_t pixels) {
   std::ptrdiff_t side = 1;
   while (side * side < pixels) ++side;
   return side;
 }
-constexpr std::ptrdiff_t kPixels = DETECTION_IMAGE_MAX_BYTES / (3 * sizeof(float)), kSide = sideOf(kPixels),
-                         kZoom = 4, kDrawn = kSide * kZoom;
+constexpr std::ptrdiff_t kPixels = DETECTION_IMAGE_MAX_BYTES / 3, kSide = sideOf(kPixels), kZoom = 4,
+                         kDrawn = kSide * kZoom;
 static_assert(kSide * kSide == kPixels, "the net's pictures are not square");
 
 // Both nets sum in float32, each in its own order. Pixels; and probability, half a byte's step for rounding
@@ -44,9 +45,8 @@ constexpr float kBoxTolerance = 0.02f, kScoreTolerance = 1e-3f, kMaskTolerance =
 
 // All the memory that the net uses: no call allocates, and the arena's content needn't survive between calls.
 alignas(64) unsigned char arena[DETECTION_ARENA_BYTES];
-float image[DETECTION_IMAGE_MAX_BYTES / sizeof(float)];    // the red plane, the green, the blue, each 0..1
-float boxes[DETECTION_BOXES_MAX_BYTES / sizeof(float)];    // [D,4]: left, top, right, bottom in pixels
-float scores[DETECTION_SCORES_MAX_BYTES / sizeof(float)];  // [D]: 0.5..1
+float boxes[DETECTION_BOXES_MAX_BYTES / sizeof(float)];          // [D,4]: left, top, right, bottom in pixels
+float scores[DETECTION_SCORES_MAX_BYTES / sizeof(float)];        // [D]: 0.5..1
 int64_t classes[DETECTION_CLASSES_MAX_BYTES / sizeof(int64_t)];  // [D]
 float masks[DETECTION_MASKS_MAX_BYTES / sizeof(float)];          // [D,height,width]: probabilities
 
@@ -167,10 +167,8 @@ int main(int argc, char** argv) {
   }
   const std::vector<unsigned char> picture = readPicture(argv[1]);
   if (picture.empty()) return std::fprintf(stderr, "%s isn't a picture\n", argv[1]), 2;
-  for (std::ptrdiff_t i = 0; i < 3 * kPixels; ++i)
-    image[i % 3 * kPixels + i / 3] = static_cast<float>(picture[static_cast<std::size_t>(i)]) / 255.0f;
 
-  const detection_inputs inputs = {image};
+  const detection_inputs inputs = {picture.data()};
   detection_outputs found = {boxes, {}, scores, {}, classes, {}, masks, {}};
   double bestMicroseconds = HUGE_VAL;
   for (int run = 0; run < 10; ++run) {  // the first call also loads the weights into the caches

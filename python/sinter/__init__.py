@@ -25,6 +25,7 @@ from .errors import (
     UsageError,
 )
 from .model import Model, compile, load
+from .pipeline import Part, Pipeline, pipeline
 from .program import cmake_dir, executable
 from .quantizing import Quantized, quantize
 from .targets import Target, targets
@@ -37,6 +38,8 @@ __all__ = [
     "ModelError",
     "ModelWarning",
     "OutputError",
+    "Part",
+    "Pipeline",
     "Quantized",
     "RunError",
     "SinterError",
@@ -47,6 +50,7 @@ __all__ = [
     "compile",
     "executable",
     "load",
+    "pipeline",
     "quantize",
     "targets",
     "version",

@@ -15,8 +15,9 @@ import numpy as np
 from . import dtypes, program, tensor_file
 from .comparison import Comparison, compare_with_onnxruntime
 from .errors import UsageError
-from .library import Library, fitting
-from .targets import targets
+from .library import Library, Memory, fitting, report_in, save_bundle
+from .runnable import Runnable, with_labels
+from .targets import runs_here
 
 Inputs = Union[Mapping[str, Any], Sequence[Any], None]
 
@@ -51,7 +52,7 @@ def compile(
     folder = pathlib.Path(tempfile.mkdtemp(prefix="sinter-"))
     try:
         source = program.source_of(model, folder)
-        words = [f"--target={target}"] + program.dim_options(dims) + program.options(_with_constants(options, folder))
+        words = [f"--target={target}"] + program.dim_options(dims) + program.options(with_constants(options, folder))
         place = pathlib.Path(output) if output is not None else folder / "bundle"
         program.call(["compile", source.path, *words, "-o", place], source)
         compiled = Model(place, _source=source, _words=words)
@@ -67,7 +68,7 @@ def load(folder: program.Path) -> "Model":
     return Model(folder)
 
 
-class Model:
+class Model(Runnable):
     """A compiled model, made by ``sinter.compile`` or ``sinter.load``.
 
     Attributes:
@@ -85,16 +86,12 @@ class Model:
         _words: Sequence[str] = (),
     ) -> None:
         self.path = pathlib.Path(folder).absolute()
-        maps = sorted(self.path.glob("*.map"))
-        if len(maps) != 1:
-            raise UsageError(f"{self.path} holds {'more than one' if maps else 'no'} bundle")
-        self.report: Dict[str, Any] = json.loads(maps[0].read_text(encoding="utf-8", errors="replace"))
+        self.report = report_in(self.path)
+        if "models" in self.report:
+            raise UsageError(f"{self.path} holds a bundle of several models: sinter.Pipeline({str(folder)!r})")
         self.name: str = self.report["name"]
         self.target: str = self.report["target"]
-        self._inputs: List[Dict[str, Any]] = self.report.get("inputs", [])
-        self._outputs: List[Dict[str, Any]] = self.report.get("outputs", [])
-        self.input_names = [t["name"] for t in self._inputs]
-        self.output_names = [t["name"] for t in self._outputs]
+        self._set_tensors(self.report.get("inputs", []), self.report.get("outputs", []))
         self._source, self._words = _source, list(_words)
         self._library: Optional[Library] = None
 
@@ -116,11 +113,7 @@ class Model:
             RunError: the model returned an error.
             ToolchainError: there is no C++ compiler, or no emulator.
         """
-        if len(inputs) == 1 and isinstance(inputs[0], Mapping):
-            results = self.run_list(self._by_name(inputs[0]), on)
-            return dict(zip(self.output_names, results))
-        results = self.run_list(inputs, on)
-        return results[0] if len(results) == 1 else tuple(results)
+        return self._run(inputs, lambda arrays: self.run_list(arrays, on))
 
     __call__ = run
 
@@ -129,34 +122,46 @@ class Model:
 
         Runs here carry the states on; under an emulator or on another machine each run is a stream of its own.
         """
-        if _runs_here(self.target):
+        if runs_here(self.target):
             self._loaded().reset()
 
     def run_list(self, inputs: Sequence[Any], on: Optional[str] = None) -> List[np.ndarray]:
         """The same from a list in the model's order to a list, however many outputs there are."""
-        if len(inputs) != len(self._inputs):
-            raise UsageError(f"{self.name} takes {len(self._inputs)} inputs ({self.input_names}), not {len(inputs)}")
+        self._check_count(inputs)
         arrays = [fitting(t, value) for t, value in zip(self._inputs, inputs)]
-        if on is None and _runs_here(self.target):
+        if on is None and runs_here(self.target):
             results = self._loaded().run(arrays)
         else:
             results = self._run_as_program(arrays, on)
-        return [_with_labels(t, result) for t, result in zip(self._outputs, results)]
+        return [with_labels(t, result) for t, result in zip(self._outputs, results)]
 
     def build(self) -> pathlib.Path:
         """Builds the bundle's shared library where it isn't there already, and returns its path."""
         return pathlib.Path(program.call(["build", self.path]).strip().splitlines()[-1])
 
-    def bench(self, repeat: int = 100, inputs: Inputs = None, on: Optional[str] = None) -> Dict[str, Any]:
+    def bench(
+        self,
+        repeat: int = 100,
+        inputs: Inputs = None,
+        on: Optional[str] = None,
+        *,
+        threads: Optional[Sequence[int]] = None,
+        cores: Optional[str] = None,
+    ) -> Dict[str, Any]:
         """Times of the whole and of each layer in microseconds, memory, stack and code: what ``sinter bench`` writes.
 
-        Without ``inputs``, on random ones of the greatest extents.
+        Without ``inputs``, on random ones of the greatest extents. ``threads=[1, 2, 4]`` measures the model compiled for
+        each (``by_threads``); ``cores`` is "big", "little" or a list like "0,2-3".
         """
+        source = self._source_for("bench")
+        compiled = [w for w in self._words if threads is None or not w.startswith("--threads=")]
         with tempfile.TemporaryDirectory(prefix="sinter-") as work:
             folder = pathlib.Path(work)
             out = folder / "bench.json"
             words = [f"--repeat={repeat}", f"--json={out}"] + ([f"--on={on}"] if on else [])
-            self._call_on_source("bench", words + self._input_files(inputs, folder))
+            words += [f"--threads={','.join(map(str, threads))}"] if threads is not None else []
+            words += [f"--cores={cores}"] if cores is not None else []
+            program.call(["bench", source.path, *compiled, *words, *self._input_files(inputs, folder)], source)
             figures: Dict[str, Any] = json.loads(out.read_text())
             return figures
 
@@ -169,6 +174,7 @@ class Model:
         atol: float = 1e-4,
         seed: int = 0,
         on: Optional[str] = None,
+        html: Optional[program.Path] = None,
     ) -> Comparison:
         """Compares what the compiled model computes with what it should.
 
@@ -178,10 +184,13 @@ class Model:
             inputs: arrays or a dict of them; without, seeded random ones.
             rtol: tolerance relative to each element.
             atol: tolerance relative to the tensor's greatest element.
+            html: a page to write, with each layer's error (against the model).
 
         Raises:
             Difference: something differs; the text says what.
         """
+        if html is not None and against != "model":
+            raise UsageError('verify: html is a page of layers, which only against="model" compares')
         if against == "onnxruntime":
             source = self._source_for("verify")
             if any(word.startswith(("--pre=", "--post=")) for word in self._words):
@@ -195,6 +204,7 @@ class Model:
             raise UsageError(f'verify: against is "model" or "onnxruntime", not "{against}"')
         with tempfile.TemporaryDirectory(prefix="sinter-") as work:
             words = [f"--rtol={rtol}", f"--atol={atol}", f"--seed={seed}"] + ([f"--on={on}"] if on else [])
+            words += [f"--html={os.fspath(html)}"] if html is not None else []
             text = self._call_on_source("verify", words + self._input_files(inputs, pathlib.Path(work)))
         return Comparison(against="model", text=text.strip())
 
@@ -213,24 +223,12 @@ class Model:
 
     def save(self, folder: program.Path) -> pathlib.Path:
         """Copies the bundle to a folder, which is made where it doesn't exist, and returns its path."""
-        place = pathlib.Path(folder)
-        for file in self.report["files"]:
-            (place / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(self.path / file, place / file)
-        return place
+        return save_bundle(self.path, self.report, folder)
 
     def _loaded(self) -> Library:
         if self._library is None:
-            self._library = Library(self.build(), self.path, self.report)
+            self._library = Library(Memory(self.build(), self.path, self.report), self.report)
         return self._library
-
-    def _by_name(self, given: Mapping[str, Any]) -> List[Any]:
-        unknown = [name for name in given if name not in self.input_names]
-        missing = [name for name in self.input_names if name not in given]
-        if unknown or missing:
-            what = f"no input {unknown[0]!r}" if unknown else f"nothing for the input {missing[0]!r}"
-            raise UsageError(f"{what}; the inputs are {self.input_names}")
-        return [given[name] for name in self.input_names]
 
     def _in_order(self, inputs: Inputs) -> Sequence[Any]:
         if isinstance(inputs, Mapping):
@@ -273,7 +271,8 @@ class Model:
         return program.call([command, source.path, *self._words, *words], source)
 
 
-def _with_constants(options: Dict[str, Any], folder: pathlib.Path) -> Dict[str, Any]:
+def with_constants(options: Dict[str, Any], folder: pathlib.Path) -> Dict[str, Any]:
+    """The options with arrays of ``const`` as files in ``folder``."""
     constants = options.get("const")
     if not isinstance(constants, Mapping):
         return options
@@ -287,15 +286,3 @@ def _with_constants(options: Dict[str, Any], folder: pathlib.Path) -> Dict[str, 
         else:
             words.append(f"{name}=" + ",".join(str(v) for v in np.asarray(value).reshape(-1).tolist()))
     return {**options, "const": words}
-
-
-def _with_labels(tensor: Mapping[str, Any], array: np.ndarray) -> np.ndarray:
-    names = tensor.get("names")
-    if not names or tensor["dtype"] != "int64":  # names of columns, for floats
-        return array
-    texts: np.ndarray = np.asarray(names, object)[array]
-    return texts
-
-
-def _runs_here(target: str) -> bool:
-    return any(t.name == target and t.runs_here for t in targets())

@@ -36,8 +36,8 @@ class Source(NamedTuple):
     shown: str
 
 
-def call(arguments: Sequence[Path], source: Optional[Source] = None) -> str:
-    """Runs ``sinter`` with these arguments and returns what it prints.
+def call(arguments: Sequence[Path], source: Union[None, Source, Sequence[Source]] = None) -> str:
+    """Runs ``sinter`` with these arguments, on one model or several, and returns what it prints.
 
     Raises the exception of the exit code; warnings become ``ModelWarning``.
     """
@@ -46,9 +46,11 @@ def call(arguments: Sequence[Path], source: Optional[Source] = None) -> str:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     except OSError as error:
         raise ToolchainError(f"{command[0]} can't be started: {error.strerror}") from None
-    said, subject = done.stderr, ""
-    if source is not None:
-        said, subject = said.replace(source.path, source.shown), source.shown
+    said = done.stderr
+    sources = [source] if isinstance(source, Source) else list(source or [])
+    for one in sources:
+        said = said.replace(one.path, one.shown)
+    subject = sources[0].shown if len(sources) == 1 else ""
     if done.returncode == 0:
         for line in said.splitlines():
             if line.strip():

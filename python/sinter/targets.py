@@ -39,3 +39,8 @@ def _table(_executable: str) -> Tuple[str, Tuple[Target, ...]]:
         program.call(["targets", "--json", file])
         table = json.loads(file.read_text())
     return table["host"], tuple(Target(**row) for row in table["targets"])
+
+
+def runs_here(target: str) -> bool:
+    """Whether this machine executes the code of a target."""
+    return any(t.name == target and t.runs_here for t in targets())

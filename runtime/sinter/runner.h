@@ -1,19 +1,21 @@
 // The program around a compiled net: reads its inputs from files, runs it, writes its outputs.
 //
 //     net --in [NAME=]FILE... [--out [NAME=]FILE...] [--weights FILE] [--steps N] [--repeat N] [--json FILE]
-//         [--trace FILE]
+//         [--cores big|little|LIST] [--trace FILE]
 //
 // Files are .npy or .pb (ONNX TensorProto). A NAME= in front picks the tensor; a file without one belongs to
 // the first tensor that has none yet. Outputs without a file are printed. --repeat runs N times more, after
-// one that warms up, and --json writes what they took. --trace, in a net compiled with it, writes every
-// layer's result (format: TraceFile below).
+// one that warms up, and --json writes what they took. --cores keeps it on some of the machine's cores
+// (sinter/runner_board.h). --trace, in a net compiled with it, writes every layer's result (format: TraceFile
+// below).
 //
 // --steps runs N times, each step with what the one before left in the states. In a file's name, % stands for
 // the number of the step, from 0. An input's file without it holds the tensor of all steps or, with one more
 // axis in front, a row for each; an output's takes a row of each step.
 //
 // Nothing from a file reaches the net unchecked: element type, rank and every extent's bounds are compared
-// first. Exit code: 0, 2 for wrong arguments or files, 6 if the net returned an error or memory is short.
+// first. Exit code: 0, 2 for wrong arguments or files, 6 if the net returned an error or memory is short, 7
+// where the machine has no such cores.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -26,11 +28,8 @@
 #include <utility>
 #include <vector>
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
 #include "sinter/half.h"
+#include "sinter/runner_board.h"
 #include "sinter/status.h"
 #include "sinter/tensor_file.h"
 
@@ -74,6 +73,7 @@ struct RunnerCall {
   std::vector<TensorFile> inputs, outputs;
   Buffer arena, weights, state, before;  // before: the state in front of the last step, to repeat it
   RunnerTrace trace;
+  int threads = 0;  // of a net compiled with --threads; 0: as many as that said
 };
 
 namespace runner {
@@ -121,7 +121,7 @@ inline void on_layer(void* context, int layer, const char* value, const void* da
 
 struct Arguments {
   std::vector<std::string> in, out;  // one per tensor; empty: none
-  std::string weights, json, trace;
+  std::string weights, json, trace, cores;
   int repeat = 0, steps = 1;
 };
 
@@ -146,7 +146,7 @@ inline bool assign(const std::vector<RunnerTensor>& tensors, std::vector<std::st
 inline std::string usage(const RunnerNet& net) {
   std::string s = std::string("usage: ") + net.name + " --in [NAME=]FILE... [--out [NAME=]FILE...]" +
                   (net.weights_in_file ? " --weights FILE" : "") + " [--steps N] [--repeat N] [--json FILE]" +
-                  (net.traced ? " [--trace FILE]" : "") + "\n";
+                  " [--cores big|little|LIST]" + (net.traced ? " [--trace FILE]" : "") + "\n";
   for (const auto* list : {&net.inputs, &net.outputs})
     for (const RunnerTensor& t : *list) {
       s += std::string(list == &net.inputs ? "  input  " : "  output ") + t.name + " " +
@@ -186,6 +186,8 @@ inline bool parse(const RunnerNet& net, int argc, char** argv, Arguments& a) {
       a.weights = argv[i + 1];
     else if (option == "--json")
       a.json = argv[i + 1];
+    else if (option == "--cores")
+      a.cores = argv[i + 1];
     else if (option == "--trace" && net.traced)
       a.trace = argv[i + 1];
     else if (option == "--repeat")
@@ -322,47 +324,64 @@ inline void end_region(bool last) {
   (void)last;
 }
 
-// What the kernel tells of the core that this runs on, in kHz; 0 where it doesn't.
-inline long core_khz(const char* what) {
-  long khz = 0;
-#if defined(__linux__)
-  char path[96];
-  std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpufreq/%s", sched_getcpu(), what);
-  if (std::FILE* f = std::fopen(path, "r")) {
-    if (std::fscanf(f, "%ld", &khz) != 1) khz = 0;
-    std::fclose(f);
-  }
-#endif
-  (void)what;
-  return khz;
+// Of a list of microseconds.
+struct RunTimes {
+  double least, median;
+};
+inline RunTimes times_of(std::vector<double> us) {
+  std::sort(us.begin(), us.end());
+  return {us[0], (us[us.size() / 2] + us[(us.size() - 1) / 2]) / 2};
 }
 
-// With states, each repetition is the last step again: it finds what was there before that.
-inline bool repeat(const RunnerNet& net, RunnerCall& call, const Arguments& a) {
-  std::vector<double> times;
-  for (int i = 0; i < a.repeat; ++i) {
+// Runs `times` times more and adds what each took. With states, each is the last step again: it finds what
+// was there before that.
+inline bool measure(const RunnerNet& net, RunnerCall& call, int times, std::vector<double>& us) {
+  for (int i = 0; i < times; ++i) {
     if (net.reset)
       std::memcpy(call.state.data(), call.before.data(), static_cast<std::size_t>(net.state_bytes));
     const Clock::time_point start = Clock::now();
-    begin_region(i + 1 == a.repeat);
+    begin_region(i + 1 == times);
     if (run_once(net, call) != 0) return false;
-    end_region(i + 1 == a.repeat);
-    times.push_back(microseconds(start, Clock::now()));
+    end_region(i + 1 == times);
+    us.push_back(microseconds(start, Clock::now()));
     RunnerTrace& t = call.trace;
     if (t.best.size() < t.now.size()) t.best.resize(t.now.size(), 1e300);
     for (std::size_t k = 0; k < t.now.size(); ++k) t.best[k] = std::min(t.best[k], t.now[k]);
   }
-  const long khz = core_khz("scaling_cur_freq"), most_khz = core_khz("cpuinfo_max_freq");
-  std::sort(times.begin(), times.end());
-  const double median = (times[times.size() / 2] + times[(times.size() - 1) / 2]) / 2;
+  return true;
+}
+
+// A number of all outputs, their extents and bytes (FNV-1a), in hex.
+inline std::string checksum(const RunnerCall& call) {
+  std::uint64_t hash = 14695981039346656037u;
+  const auto add = [&hash](const void* data, std::int64_t bytes) {
+    for (std::int64_t i = 0; i < bytes; ++i)
+      hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211u;
+  };
+  for (const TensorFile& t : call.outputs) {
+    add(t.dims.data(), static_cast<std::int64_t>(t.dims.size() * sizeof t.dims[0]));
+    add(t.data.data(), tensor_file::count(t.dims) * t.type->bytes);
+  }
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+inline bool repeat(const RunnerNet& net, RunnerCall& call, const Arguments& a, const std::string& cores) {
+  std::vector<double> us;
+  const BoardState board;
+  if (!measure(net, call, a.repeat, us)) return false;
+  const RunTimes t = times_of(us);
   if (a.json.empty()) {
-    std::printf("%d runs: %.2f us at least, median %.2f us\n", a.repeat, times[0], median);
+    std::printf("%d runs: %.2f us at least, median %.2f us\n", a.repeat, t.least, t.median);
     return true;
   }
   std::FILE* f = std::fopen(a.json.c_str(), "w");
   if (!f) return false;
-  std::fprintf(f, "{\"runs\": %d, \"min_us\": %.3f, \"median_us\": %.3f, ", a.repeat, times[0], median);
-  std::fprintf(f, "\"khz\": %ld, \"most_khz\": %ld, \"layers_us\": [", khz, most_khz);
+  std::fprintf(f, "{\"runs\": %d, \"min_us\": %.3f, \"median_us\": %.3f", a.repeat, t.least, t.median);
+  if (!cores.empty()) std::fprintf(f, ", \"cores\": \"%s\"", cores.c_str());
+  std::fprintf(f, ", \"checksum\": \"%s\"%s", checksum(call).c_str(), board.json().c_str());
+  std::fprintf(f, ", \"layers_us\": [");
   for (std::size_t k = 0; k < call.trace.best.size(); ++k)
     std::fprintf(f, "%s%.3f", k ? ", " : "", call.trace.best[k]);
   std::fprintf(f, "]}\n");
@@ -474,6 +493,8 @@ inline int run_program(const RunnerNet& net, int argc, char** argv) {
     std::fputs(usage(net).c_str(), stderr);
     return 2;
   }
+  std::string cores;
+  if (!a.cores.empty() && complain(net, run_on_cores(a.cores, cores))) return 7;
   RunnerCall call;
   std::vector<TensorFile> in_rows(net.inputs.size()), out_rows(net.outputs.size());
   call.inputs.resize(net.inputs.size());
@@ -488,7 +509,7 @@ inline int run_program(const RunnerNet& net, int argc, char** argv) {
     if (const int failed = run_traced(net, call, trace); failed != 0) return failed;
     if (!store(net, a, step, out_rows, call)) return 2;
   }
-  if (a.repeat > 0 && !repeat(net, call, a)) return 6;
+  if (a.repeat > 0 && !repeat(net, call, a, cores)) return 6;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return 0;
   std::fprintf(stderr, "%s: standard output can't be written\n", net.name);
   return 2;

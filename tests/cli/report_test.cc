@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <random>
 #include <regex>
+#include <sstream>
 
+#include "driver/inputs.h"
 #include "program.h"
 
 namespace sinter {
@@ -40,7 +43,26 @@ class Report : public testing::Test {
     for (const int64_t d : dims) t.add_dims(d), n *= d;
     for (int64_t i = 0; i < n; ++i) t.add_float_data(static_cast<float>(i % 7) / 8 - 0.4f);
   }
+  // What the page says that it has drawn, by its first word; empty without a browser.
+  std::map<std::string, size_t> drawn(const std::string& page) {
+    std::map<std::string, size_t> counts;
+    const std::string browser = find_program("chromium");
+    if (browser.empty()) return counts;
+    const Finished f = run_process({browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+                                    "--disable-background-networking", "--disable-component-update",
+                                    "--user-data-dir=" + path("profile"), "--virtual-time-budget=10000",
+                                    "--dump-dom", "file://" + path(page)},
+                                   true);
+    dom_ = f.output;
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(f.output, found, std::regex("data-drawn=\"([^\"]*)\"")))
+        << f.output.substr(0, 2000);
+    std::istringstream words(found[1]);
+    for (std::string word; words >> word;) words >> counts[word];
+    return counts;
+  }
   TemporaryFolder folder_;
+  std::string dom_;  // of the last page
 };
 
 TEST_F(Report, SaysWhatALayerCostsAndWhatElseCouldComputeIt) {
@@ -115,27 +137,104 @@ TEST_F(Report, PageDrawsEveryLayer) {
   for (const char* fetched : {"src=\"http", "<link", "@import"})
     EXPECT_EQ(page.find(fetched), std::string::npos) << fetched;
   EXPECT_EQ(page.find("<b>\" (Conv)"), std::string::npos);
-  const std::string browser = find_program("chromium");
-  if (browser.empty()) GTEST_SKIP() << "chromium is not installed";
-  const Finished f = run_process(
-      {browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-       "--disable-background-networking", "--disable-component-update", "--user-data-dir=" + path("profile"),
-       "--virtual-time-budget=10000", "--dump-dom", "file://" + path("m.html")},
-      true);
-  std::smatch drawn;
-  ASSERT_TRUE(std::regex_search(
-      f.output, drawn,
-      std::regex(
-          "data-drawn=\"layers (\\d+) arrows (\\d+) bars (\\d+) blocks (\\d+) dots (\\d+) rows (\\d+)")))
-      << f.output.substr(0, 2000);
+  auto counts = drawn("m.html");
+  if (counts.empty()) GTEST_SKIP() << "chromium is not installed";
   const json j = json::parse(contents(path("m.json")));
-  const std::string layers = std::to_string(j["layers"].size());
-  EXPECT_EQ(drawn[1], layers);
-  EXPECT_EQ(drawn[3], layers);
-  EXPECT_EQ(drawn[4], std::to_string(j["blocks"].size()));
-  EXPECT_EQ(drawn[6], layers);
-  EXPECT_GE(std::stoul(drawn[2]), j["layers"].size());  // each is read by somebody, and the input is
-  EXPECT_GE(std::stoul(drawn[5]), 3u);
+  const size_t layers = j["layers"].size();
+  EXPECT_EQ(counts["layers"], layers);
+  EXPECT_EQ(counts["bars"], layers);
+  EXPECT_EQ(counts["blocks"], j["blocks"].size());
+  EXPECT_EQ(counts["rows"], layers);
+  EXPECT_GE(counts["arrows"], layers);  // each is read by somebody, and the input is
+  EXPECT_GE(counts["dots"], 3u);
+  EXPECT_EQ(counts["errors"], 0u);
+  EXPECT_EQ(dom_.find("id=\"measured\""), std::string::npos);
+}
+
+// The data that a page draws.
+json data_of(const std::string& page) {
+  const std::string begin = "id=\"data\">";
+  const size_t at = page.find(begin) + begin.size();
+  return json::parse(page.substr(at, page.find("</script>", at) - at));
+}
+
+TEST_F(Report, VerifysPageHasEachLayersError) {
+  if (report_file("libraries").empty()) GTEST_SKIP() << "built without libjs-d3 or dagre";
+  save_net();
+  expect({"verify", path("m.onnx"), "--html", path("v.html")}, 0, "2 outputs as expected");
+  const json good = data_of(contents(path("v.html")));
+  size_t compared = 0;
+  for (const auto& l : good["layers"]) {
+    if (!l.contains("verified")) continue;
+    ++compared;
+    EXPECT_TRUE(l["verified"]["ok"]) << l;
+    EXPECT_LE(l["verified"]["ratio"].get<double>(), 1) << l;
+  }
+  EXPECT_GE(compared, 3u);
+  EXPECT_EQ(good["verified"]["outputs"].size(), 2u);
+  EXPECT_EQ(good["verified"]["cases"], json::array({"random inputs, seed 1"}));
+  auto counts = drawn("v.html");
+  if (counts.empty()) GTEST_SKIP() << "chromium is not installed";
+  EXPECT_EQ(counts["layers"], good["layers"].size());
+  EXPECT_EQ(counts["errors"], compared);
+  EXPECT_NE(dom_.find("layers compared"), std::string::npos);
+  EXPECT_NE(dom_.find("output z against the model's meaning: as expected"), std::string::npos);
+}
+
+TEST_F(Report, VerifysPageShowsADifference) {
+  if (report_file("libraries").empty()) GTEST_SKIP() << "built without libjs-d3 or dagre";
+  save_text("g (float[4] x) => (float[4] y) { a = Exp(x) y = Neg(a) }", path("m.onnx"));
+  std::filesystem::create_directory(path("data"));
+  const std::vector<float> zeros(4), wrong = {-1, -1, -1.25f, -1};
+  write_tensor_pb(path("data/input_0.pb"), Tensor::of(zeros, {4}), "x");
+  write_tensor_pb(path("data/output_0.pb"), Tensor::of(wrong, {4}), "y");
+  expect({"verify", path("m.onnx"), "--data", path("data"), "--html", path("v.html")}, 1,
+         "the stored output");
+  const json j = data_of(contents(path("v.html")));
+  ASSERT_EQ(j["verified"]["outputs"].size(), 2u);
+  EXPECT_TRUE(j["verified"]["outputs"][0]["ok"]);
+  EXPECT_FALSE(j["verified"]["outputs"][1]["ok"]);
+  EXPECT_EQ(j["verified"]["outputs"][1]["against"], "the stored output");
+  if (drawn("v.html").empty()) GTEST_SKIP() << "chromium is not installed";
+  EXPECT_NE(dom_.find("1 outside"), std::string::npos);
+  EXPECT_NE(dom_.find("at [2] -1 instead of -1.25"), std::string::npos);
+}
+
+TEST_F(Report, QuantizesPageHasWhatWasMeasured) {
+  if (report_file("libraries").empty()) GTEST_SKIP() << "built without libjs-d3 or dagre";
+  save_net();
+  std::filesystem::create_directory(path("samples"));
+  std::mt19937 random(1);
+  for (int k = 0; k < 3; ++k)
+    write_tensor_pb(path(fmt::format("samples/{}.pb", k)), random_tensor(DType::kF32, {1, 3, 32, 32}, random),
+                    "x");
+  expect({"quantize", path("m.onnx"), "--data", path("samples"), "-o", path("q.onnx"), "--keep-f32", "z",
+          "--report", path("q.json"), "--html", path("q.html")},
+         0, "bytes become");
+  const json page = data_of(contents(path("q.html"))), report = json::parse(contents(path("q.json")));
+  size_t looked = 0, kept = 0;
+  for (const auto& l : page["layers"]) {
+    if (!l.contains("quantised")) continue;
+    const json& q = l["quantised"];
+    ++looked;
+    kept += q["type"] == "float32";
+    EXPECT_GT(q["float_us"].get<double>(), 0) << l["function"];
+  }
+  EXPECT_GE(looked, 3u);
+  EXPECT_GE(kept, 1u);
+  EXPECT_LE(looked, report["layers"].size());
+  EXPECT_EQ(page["quantised"]["outputs"], report["outputs"]);
+  auto counts = drawn("q.html");
+  if (counts.empty()) GTEST_SKIP() << "chromium is not installed";
+  EXPECT_EQ(counts["layers"], page["layers"].size());
+  EXPECT_EQ(counts["errors"], looked);
+  EXPECT_NE(dom_.find("kept in floats"), std::string::npos);
+}
+
+TEST_F(Report, PagesAreOfOneModel) {
+  save_net();
+  expect({"verify", path("m.onnx"), "b=" + path("m.onnx"), "--name", "n", "--html", path("v.html")}, 2,
+         "--html is for one model");
 }
 
 }  // namespace

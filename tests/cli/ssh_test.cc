@@ -19,6 +19,7 @@
 #include "driver/machine.h"
 #include "driver/options.h"
 #include "program.h"
+#include "sinter/runner_board.h"
 #include "targets/target.h"
 
 extern char** environ;
@@ -112,6 +113,7 @@ class OnSsh : public testing::Test {
     }
     if (!before_.empty()) setenv("PATH", before_.c_str(), 1);
     if (made_) fs::remove("/run/sshd");
+    if (lock_ >= 0) close(lock_);  // another of these tests in this process waits for it
   }
   std::string board() const { return fmt::format("ssh:127.0.0.1:{}", port_); }
   // Nothing of ours is left on the "board".
@@ -154,12 +156,22 @@ TEST_F(OnSsh, VerifiesEachLayer) {
 }
 
 TEST_F(OnSsh, Benches) {
-  expect({"bench", path("m.onnx"), "--dim", "N=3", "--target", "host", "--on", board(), "--repeat", "3",
-          "--json", path("b.json")},
-         0, "min ");
+  const std::string core = std::to_string(runner::usable_cores().back());
+  const std::vector<std::string> bench = {"bench",    path("m.onnx"), "--dim", "N=3",
+                                          "--target", "host",         "--on",  board()};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = bench;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  expect(with({"--repeat", "3", "--json", path("b.json"), "--threads", "1,2", "--cores", core}), 0, "min ");
   const std::string json = contents(path("b.json"));
-  for (const char* key : {"\"on\": \"ssh:127.0.0.1:", "\"min_us\"", "\"share\"", "\"bytes\""})
+  for (const std::string& key :
+       {std::string("\"on\": \"ssh:127.0.0.1:"), std::string("\"min_us\""), std::string("\"share\""),
+        std::string("\"bytes\""), std::string("\"threads\": 2"), "\"cores\": \"" + core + "\""})
     EXPECT_NE(json.find(key), std::string::npos) << key << "\n" << json;
+  expect(with({"--cores", "4001"}), 2, "there is no core 4001; here are cores ");
+  EXPECT_EQ(left_folders(), 0u);
 }
 
 TEST_F(OnSsh, Tunes) {

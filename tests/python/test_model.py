@@ -89,6 +89,26 @@ class Compiled(unittest.TestCase):
         with self.assertRaisesRegex(sinter.UsageError, "against is"):
             self.model.verify(against="hearsay")
 
+    def test_bench_of_several_numbers_of_threads(self):
+        m = sinter.compile(MLP, dims={"N": 4}, threads=3)
+        self.assertEqual(m.bench(repeat=1)["threads"], 3)
+        figures = m.bench(repeat=1, threads=[1, 2])
+        self.assertEqual([t["threads"] for t in figures["by_threads"]], [1, 2])
+        with self.assertRaisesRegex(sinter.UsageError, "there is no core 4001"):
+            m.bench(repeat=1, cores="4001")
+
+    def test_verify_draws_a_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "page.html"
+            try:
+                self.model.verify(inputs=rows(3), html=page)
+            except sinter.ModelError as error:  # a compiler without the libraries that draw
+                self.assertIn("libjs-d3", str(error))
+            else:
+                self.assertIn('"verified"', page.read_text())
+        with self.assertRaisesRegex(sinter.UsageError, "html is a page of layers"):
+            self.model.verify(against="onnxruntime", html="page.html")
+
     def test_verify(self):
         self.assertIn("layers compared", str(self.model.verify(inputs=rows(3))))
         with self.assertRaises(sinter.Difference) as caught:
