@@ -106,6 +106,7 @@ void tell_layers(const std::vector<Measured>& all, ordered_json& j) {
     if (all.size() > 1) j["layers"].back()["min_us_by_threads"] = row.us;
   }
   std::vector<int> counts;
+  counts.reserve(all.size());
   for (const Measured& m : all) counts.push_back(m.plain.options.threads);
   fmt::print("{}", runner::layer_table(counts, rows));
 }

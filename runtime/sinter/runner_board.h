@@ -106,6 +106,7 @@ inline std::vector<CoreKind> core_kinds(const std::string& cpus, const std::vect
   };
   if (!sort_by("/cpu_capacity")) sort_by("/cpufreq/cpuinfo_max_freq");
   std::vector<CoreKind> sorted;
+  sorted.reserve(kinds.size());
   for (const auto& [capacity, cores] : kinds) sorted.push_back({capacity, cores});
   return sorted;
 }
@@ -131,11 +132,13 @@ inline std::vector<int> chosen_cores(const std::string& words, const std::vector
   }
   std::vector<int> cores = parse_list(words);
   if (cores.empty()) problem = "--cores " + words + ": give big, little or a list like 0,2-3" + here;
-  for (const int c : cores) {
-    const auto has = [c](const CoreKind& k) { return std::count(k.cores.begin(), k.cores.end(), c) > 0; };
-    if (!std::any_of(kinds.begin(), kinds.end(), has) && problem.empty())
-      problem = "--cores " + words + ": there is no core " + std::to_string(c) + here;
-  }
+  const auto is_here = [&](int c) {
+    return std::any_of(kinds.begin(), kinds.end(),
+                       [c](const CoreKind& k) { return std::count(k.cores.begin(), k.cores.end(), c) > 0; });
+  };
+  const auto missing = std::find_if_not(cores.begin(), cores.end(), is_here);
+  if (missing != cores.end())
+    problem = "--cores " + words + ": there is no core " + std::to_string(*missing) + here;
   if (!problem.empty()) cores.clear();
   return cores;
 }

@@ -94,7 +94,8 @@ inline std::string board_lines(const BoardFigures& b) {
       s += printed(" of %ld: throttled, or its governor holds it back", b.most_khz / 1000);
     s += "\n";
   }
-  if (b.millidegrees > 0) s += printed("the hottest place has %.1f degrees\n", b.millidegrees / 1e3);
+  if (b.millidegrees > 0)
+    s += printed("the hottest place has %.1f degrees\n", static_cast<double>(b.millidegrees) / 1e3);
   if (b.throttled == 1) s += "the cores are held back, by heat or by a weak supply: the times say little\n";
   if (b.throttled == 0) s += "nothing holds the cores back\n";
   return s;
