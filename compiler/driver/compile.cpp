@@ -165,14 +165,6 @@ void share_plan(Compiled& c, const ModelOptions& o, int64_t max_ram) {
   if (c.plan.arena_bytes > max_ram) plan_once(c, o.threads, false);
 }
 
-bool is_quantised(const Graph& g) {
-  return std::any_of(g.nodes.begin(), g.nodes.end(), [](const auto& n) {
-    const std::string_view op = n->op->name;
-    return op == "DequantizeLinear" || op.substr(0, 5) == "QLine" ||
-           op.find("Integer") != std::string_view::npos;
-  });
-}
-
 bool has_half_constants(const Graph& g) {
   return std::any_of(g.values.begin(), g.values.end(),
                      [](const auto& v) {
@@ -263,10 +255,9 @@ StateLinks read_model(const ModelOptions& o, const ImportOptions& import, Compil
   return states;
 }
 
-// The passes; the bytes that packed weights may take of what they leave.
+// The passes; the bytes that packed weights may take.
 int64_t rewrite_graph(const ModelOptions& o, const ImportOptions& import, const PassHooks& hooks,
                       Compiled& c) {
-  const bool quantised = is_quantised(*c.graph);
   c.half_weights = !o.fast_weights && (o.fp16 || has_half_constants(*c.graph));
   PassOptions passes;
   passes.exact = o.exact;
@@ -280,9 +271,7 @@ int64_t rewrite_graph(const ModelOptions& o, const ImportOptions& import, const 
   run_passes(*c.graph, passes, of_passes(hooks));
   if (o.fp16) say_what_stays(*c.graph, passes, o.say);
   c.options.half_errors = report.outputs;
-  // Where bytes are multiplied as floats, their floats are what can be asked for.
-  const int64_t stored = quantised && !passes.byte_products ? constant_bytes(*c.graph) : c.stored_weights;
-  return weight_budget(o, std::max(stored, c.stored_weights));
+  return weight_budget(o, c.stored_weights);
 }
 
 // The steps: how each layer is computed, and where its tensors lie beside others.

@@ -28,7 +28,7 @@ void run(const char* name, const BuildOptions& options = {}) {
     }
     data.expected = evaluate(*graph, data.inputs);
     PassOptions passes;
-    passes.byte_products = true;  // as with --small-weights where the target has none
+    passes.byte_products = true;  // as with all options but --fast-weights
     run_passes(*graph, passes);
     batch.add(anchor.name, std::move(graph), {data});
   };
