@@ -28,7 +28,7 @@ class DepthwiseWriter {
         sums_(w, epilogue_, most_of(w.node, 0)),
         channels_(n_.inputs[1]->data->dim(0)),
         block_(4 * w.target.lanes),
-        by_pairs_(w.target.isa == std::string_view("neon") && !w.target.dot_products),
+        by_pairs_(is_neon_without_dots(w.target)),
         rows_{w, window_, n_.inputs[0]->type.shape[0], w.pixel_stride(*n_.inputs[0]), w.pixel_stride()} {}
 
   void emit() {
@@ -66,8 +66,7 @@ class DepthwiseWriter {
   int64_t height() const { return window_.rank() == 2 ? window_.kernel[0] : 1; }
   // Whose top bit dot_depthwise.h leaves.
   MicroKernel::Sign sign() const {
-    const bool is_x86 = !w_.target.aarch64 && w_.target.isa != std::string_view("scalar");
-    return is_x86 ? MicroKernel::Sign::kUnsigned : MicroKernel::Sign::kSigned;
+    return is_x86(w_.target) ? MicroKernel::Sign::kUnsigned : MicroKernel::Sign::kSigned;
   }
   int64_t groups() const { return (height() + 3) / 4; }
   // Those of the window, in whole groups of four where a product takes four.

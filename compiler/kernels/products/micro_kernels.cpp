@@ -6,7 +6,6 @@ namespace sinter {
 namespace {
 
 bool is_neon(const Target& t) { return t.isa == std::string_view("neon"); }
-bool is_x86(const Target& t) { return !t.aarch64 && t.isa != std::string_view("scalar"); }
 bool always(const Target&) { return true; }
 
 int whole_tile(const Target& t, int vectors) { return t.tile(vectors); }
@@ -26,7 +25,6 @@ int matrix_tile(const Target&, int vectors) {
 
 // Sixteen sums of four lanes are four pixels by one vector; more vectors come one behind the other.
 int sixteen_tile(const Target&, int) { return 4; }
-bool is_neon_without_dots(const Target& t) { return is_neon(t) && !t.dot_products; }
 
 // The widened weights of a panel and those of a pixel lie in registers beside the sums.
 int word_tile(const Target& t, int vectors) {
@@ -55,6 +53,9 @@ const MicroKernel kRows[] = {
 };
 
 }  // namespace
+
+bool is_x86(const Target& t) { return !t.aarch64 && t.isa != std::string_view("scalar"); }
+bool is_neon_without_dots(const Target& t) { return is_neon(t) && !t.dot_products; }
 
 std::pair<int64_t, int64_t> MicroKernel::place(int64_t e, int64_t lanes) const {
   if (order == Order::kChannels) return {e / k, e % k};

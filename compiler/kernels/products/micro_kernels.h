@@ -12,6 +12,10 @@
 
 namespace sinter {
 
+// How the rows tell targets apart.
+bool is_x86(const Target&);
+bool is_neon_without_dots(const Target&);
+
 struct MicroKernel {
   // How the weights of a panel lie for `k` values of k at once: [channel][k], or in each vector [k][lane] or
   // [2][lane][2], where k 0 and 2 come first.
