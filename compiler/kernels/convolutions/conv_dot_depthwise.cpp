@@ -134,7 +134,8 @@ class DepthwiseWriter {
         const std::string base = rows_.x_base.empty() ? "" : " - " + rows_.x_base,
                           row = single ? fmt::format("o0 * {}{}", window_.strides[0], base)
                                        : fmt::format("i0 + {}{}", k * window_.dilations[0], base);
-        at = at.empty() ? "(" + row + ")" : fmt::format("({} * {} + {})", at, w_.dim(window_.in[0]), row);
+        at = at.empty() ? fmt::format("({})", row)
+                        : fmt::format("({} * {} + {})", at, w_.dim(window_.in[0]), row);
       }
       const std::string offset = at.empty() ? ""
                                             : fmt::format(" + {} * {} * {}", at, w_.dim(window_.in.back()),
