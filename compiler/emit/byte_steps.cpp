@@ -98,7 +98,7 @@ std::optional<ByteSteps> byte_steps(const ExprPtr& e, const std::function<double
   if (!(scale > 1e-30f && scale < 1e30f) || zero != std::nearbyint(zero) || std::abs(zero) > 255)
     return std::nullopt;
   if (!(magnitude(*q.args[0], 1L << 31, most) < 1e30)) return std::nullopt;  // never NaN
-  if (!has_vector_text(*q.args[0])) return std::nullopt;  // integers that are added before they become floats
+  if (!has_vector_text(*q.args[0])) return std::nullopt;
   ByteSteps s{q.args[0], static_cast<int>(zero), lowest(e->dtype), highest(e->dtype)};
   if (scale != 1 && !divides_by_inverse(s.value, scale)) return std::nullopt;
   const auto bound = [&](const ExprPtr& b) {  // the byte that b becomes

@@ -128,6 +128,7 @@ std::string Epilogue::lanes_of(const ExprPtr& e, const std::string& acc,
       return lanes.empty() ? fmt::format("load({})", p) : fmt::format("load_lanes({}, {})", p, lanes);
     SINTER_CHECK(s.strides.empty() || s.one_or_full.back().is(0),
                  "the last axis of an epilogue's operand must be known");
+    if (s.dtype == DType::kI32) return fmt::format("splat_int<i32v>(*({}))", p);
     return is_integer(s.dtype) ? fmt::format("splat(static_cast<float>(*({})))", p)
                                : fmt::format("splat(*({}))", p);
   };
@@ -137,7 +138,7 @@ std::string Epilogue::lanes_of(const ExprPtr& e, const std::string& acc,
 std::string Epilogue::scalar(const std::string& acc, const std::vector<std::string>& index, Printer& out,
                              TextMode mode) const {
   if (!expr_) return acc;
-  if (mode == TextMode::kScalar) w_.include("sinter/scalar.h");
+  if (mode == TextMode::kScalar || adds_to_sums()) w_.include("sinter/scalar.h");
   auto operand = [&](int k) {
     const Strided& s = operands_[static_cast<size_t>(k)];
     const std::string e = fmt::format("*({}{})", s.pointer, address(static_cast<size_t>(k), index));

@@ -23,6 +23,8 @@ class Epilogue {
   bool has_vector() const;
   // Whether vector() may be used for a result of any type: floats, or small integers in lanes of floats.
   bool has_lanes() const;
+  // Whether integers are added to the sums before they become floats.
+  bool adds_to_sums() const { return expr_ && sinter::adds_to_sums(*expr_); }
   // Whether every operand is walked by one stride when the axes [first, last] of the output count as one.
   bool can_merge(size_t first, size_t last) const;
 

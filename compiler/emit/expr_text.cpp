@@ -100,6 +100,18 @@ std::optional<Range> lane_range(const Expr& e) {
   return within(r, e.dtype) ? std::optional(r) : std::nullopt;
 }
 
+// Sums of 32 bits to which integers are added, or of which they are taken: in lanes of integers, which wrap.
+bool is_sums(const Expr& e) {
+  if (e.dtype != DType::kI32) return false;
+  if (e.kind == Expr::Kind::kAccumulator) return true;
+  if (e.kind != Expr::Kind::kCall) return false;
+  const std::string_view f = e.fn->name;
+  if (f != "add" && f != "sub") return false;
+  const Expr &a = *e.args[0], &b = *e.args[1];
+  const auto operand = [](const Expr& x) { return x.kind == Expr::Kind::kOperand && x.dtype == DType::kI32; };
+  return (is_sums(a) && (is_sums(b) || operand(b))) || (operand(a) && is_sums(b));
+}
+
 }  // namespace
 
 bool has_lane_text(const Expr& e) {
@@ -112,6 +124,11 @@ bool has_integer_lanes(const Expr& e) {
   for (const ExprPtr& a : e.args)
     if (has_integer_lanes(*a)) return true;
   return false;
+}
+
+bool adds_to_sums(const Expr& e) {
+  if (e.kind == Expr::Kind::kCall && is_sums(e)) return true;
+  return std::any_of(e.args.begin(), e.args.end(), [](const ExprPtr& a) { return adds_to_sums(*a); });
 }
 
 namespace {
@@ -131,8 +148,7 @@ bool has_vector_text(const Expr& e, DType element) {
     case Expr::Kind::kCast: {
       if (e.dtype != DType::kF32 || element != DType::kF32) return false;
       const Expr& x = *e.args[0];
-      const bool sums = x.kind == Expr::Kind::kAccumulator && x.dtype == DType::kI32;
-      return sums || lane_range(x);
+      return is_sums(x) || lane_range(x);
     }
     case Expr::Kind::kCall: break;
   }
@@ -293,10 +309,17 @@ struct Writer {
                          magnitude(*x.args[0]) ? "quantized_number" : "quantized", cpp_name(e.dtype),
                          text(*x.args[0]), float_literal(q->scale), float_literal(q->inverse),
                          float_literal(q->zero), float_literal(q->low), float_literal(q->high));
+    if (is_sums(x)) return "to_float(" + sums(x) + ")";
     std::string v = text(x);
-    if (x.kind == Expr::Kind::kAccumulator) return "to_float(" + v + ")";
     if (bounded_integer(e)) return v;
     return x.dtype == DType::kF32 ? fmt::format("saturated<{}>({})", cpp_name(e.dtype), v) : v;
+  }
+
+  std::string sums(const Expr& e) {
+    if (e.kind == Expr::Kind::kAccumulator) return accumulator;
+    if (e.kind == Expr::Kind::kOperand) return operand(e.operand);
+    const char* const scalar = mode == TextMode::kVector ? "" : "sinter::";
+    return fmt::format("{}{}({}, {})", scalar, e.fn->name, sums(*e.args[0]), sums(*e.args[1]));
   }
 
   // Calls that the words spell differently: parameters that are plain floats, or tensors where the word has

@@ -21,6 +21,9 @@ bool has_vector_text(const Expr&, DType element = DType::kF32);
 // The same, or an integer type of 8 or 16 bits computed in lanes of floats, which hold such values exactly
 // (runtime/sinter/lanes.h): kVector text is an f32v all the same, kLane text a float.
 bool has_lane_text(const Expr&);
+// Whether integers are added to a product's or a reduction's sums of 32 bits: kVector text takes such
+// operands and the sums as an i32v.
+bool adds_to_sums(const Expr&);
 // Whether the text needs runtime/sinter/lanes.h: integers other than sums take part.
 bool has_integer_lanes(const Expr&);
 
@@ -36,7 +39,7 @@ std::optional<BoundedInteger> bounded_integer(const Expr&);
 // compute type) and `accumulator`. Subtrees that occur more than once are put into constants first, by lines
 // of `out`, with names that begin with `prefix`. 16-bit floats are computed in float: the result of such a
 // tree is a float that the caller rounds when it stores. kVector and kLane: `operand(k)` of an integer type
-// is an f32v of its values in vectors, the element itself else.
+// is an f32v of its values in vectors (an i32v where it is added to sums), the element itself else.
 std::string expr_text(const ExprPtr& e, TextMode mode, const std::function<std::string(int)>& operand,
                       const std::string& accumulator, Printer& out, const std::string& prefix = "t");
 

@@ -1,7 +1,7 @@
 // Integers of 8 and 16 bits in lanes of floats, which hold them exactly: how quantised tensors are read,
 // computed with and stored a vector at a time.
 //
-//   load_lanes(p, lanes)       the first `lanes` (1 to kLanes) as floats, the others 0
+//   load_lanes(p, lanes)       the first `lanes` (1 to kLanes), the others 0: floats, or integers of 32 bits
 //   saturated<T>(v)            toward zero and into T's range, NaN to 0: v as a T, still in floats
 //   quantized<T>(x, q)         x in units of a scale from a zero point, rounded, ties to even, into T's
 //                              range, NaN to 0
@@ -30,6 +30,13 @@ SINTER_INLINE f32v load_lanes(const T* p, int lanes) {
   float v[kLanes] = {};
   for (int i = 0; i < lanes; i++) v[i] = static_cast<float>(p[i]);
   return load(static_cast<const float*>(v));
+}
+
+SINTER_INLINE i32v load_lanes(const std::int32_t* p, int lanes) {
+  if (lanes == kLanes) return load(p);
+  std::int32_t v[kLanes] = {};
+  for (int i = 0; i < lanes; i++) v[i] = p[i];
+  return load(static_cast<const std::int32_t*>(v));
 }
 
 template <class T, class V>

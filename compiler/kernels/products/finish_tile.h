@@ -15,7 +15,8 @@ class Sums {
   Sums(const LayerWriter& w, const Epilogue& e, double most)
       : epilogue_(e),
         most_(most),
-        small_(w.target.isa == std::string_view("neon") && most < 4194304 && (e.bytes() || e.has_lanes())) {}
+        small_(w.target.isa == std::string_view("neon") && most < 4194304 && !e.adds_to_sums() &&
+               (e.bytes() || e.has_lanes())) {}
 
   // To be added to the biases.
   int64_t shift() const { return small_ ? kSmallSum : 0; }

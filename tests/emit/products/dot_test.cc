@@ -20,6 +20,9 @@ void any_byte(Tensor& t, std::mt19937& random) {
   for (int64_t i = 0; i < t.size(); ++i)
     t.set_integer(i, static_cast<int64_t>(random() % 256) - (is_signed(t.dtype()) ? 128 : 0));
 }
+void any_word(Tensor& t, std::mt19937& random) {
+  for (int64_t i = 0; i < t.size(); ++i) t.set_integer(i, static_cast<int64_t>(random() % 200000) - 100000);
+}
 Tensor weights_of(std::vector<int64_t> shape, unsigned seed, int64_t least = -128) {
   Tensor t(kI8, std::move(shape));
   std::mt19937 random(seed);
@@ -28,7 +31,7 @@ Tensor weights_of(std::vector<int64_t> shape, unsigned seed, int64_t least = -12
   return t;
 }
 
-enum class End { kSums, kBytes, kBounded, kResidual, kFloats };
+enum class End { kSums, kBytes, kBounded, kResidual, kFloats, kShares };
 
 struct Case {
   const char* op;
@@ -124,6 +127,9 @@ const Case kCases[] = {
     {"MatMul", kU8, 100, {Dim(1), Dim(64)}, {64, 10}, {}, false, End::kBytes},
     {"MatMul", kI8, 0, {Dim(2), Dim(9), Dim(35)}, {35, 70}, {}, false, End::kFloats},
     {"MatMul", kI8, -3, {Dim(13), Dim(3)}, {3, 17}, {}, false, End::kSums},
+    {"MatMul", kU8, 0, {Dim(2), Dim(9), Dim(40)}, {40, 37}, {}, false, End::kShares},
+    {"MatMul", kI8, 0, {Dim(1), Dim(64)}, {64, 9}, {}, false, End::kShares},
+    {"Conv", kU8, 0, {Dim(1), Dim(5), Dim(6), Dim(19)}, {18, 19, 3, 3}, kSame, true, End::kShares},
     {"MaxPool",
      kI8,
      0,
@@ -152,6 +158,16 @@ void add_end(Sheet& s, const Case& c) {
   for (int64_t i = 0; i < channels; ++i) {
     scale.set_real(i, static_cast<double>(i % 3 + 1) / 2048);
     bias.set_real(i, static_cast<double>(i % 37 - 18) / 2);
+  }
+  if (c.end == End::kShares) {  // what the zero points of a run add, of each channel and of each row
+    Shape rows = y;
+    rows.back() = Dim(1);
+    const ExprPtr sums = E::call(
+        "sub",
+        {E::call("add", {E::accumulator(DType::kI32), E::input(0, DType::kI32)}), E::input(1, DType::kI32)});
+    return s.epilogue(E::call("mul", {E::cast(sums, kF32), E::input(2, kF32)}),
+                      {constant(random_constant(DType::kI32, {channels}, 7)),
+                       values(DType::kI32, rows, any_word), constant(scale)});
   }
   const ExprPtr real = E::call(
       "add",
@@ -267,11 +283,11 @@ TEST(Dot, ByteSteps) {
   EXPECT_FALSE(steps(bytes_of(E::call("exp", {scaled}), 1, 0, kI8), 2)) << "a function that may overflow";
   EXPECT_FALSE(steps(bytes_of(scaled, 1, 0, DType::kI16), 2));
   EXPECT_TRUE(steps(bytes_of(reals_of(E::input(0, kU8), 0.013f, 128), 0.07f, 3, kI8), 2));
-  // A bias of integers is added before the sum becomes a float: no lanes do that, here behind a first byte.
+  // A bias of integers is added before the sum becomes a float, here behind a first byte.
   const ExprPtr biased =
       E::cast(E::call("add", {E::accumulator(DType::kI32), E::input(0, DType::kI32)}), kF32);
   const ExprPtr inner = bytes_of(E::call("mul", {biased, number(0.01)}), 1, 88, kU8);
-  EXPECT_FALSE(steps(bytes_of(reals_of(inner, 0.013f, 128), 0.07f, 3, kI8), 2));
+  EXPECT_TRUE(steps(bytes_of(reals_of(inner, 0.013f, 128), 0.07f, 3, kI8), 2));
 }
 
 // An inverse is only used where it rounds every value as the division does.
