@@ -66,6 +66,11 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required, Seve
       ->allow_extra_args(false)
       ->option_text("OUT=IN ...");
   app.add_option(
+         "--random", o.random,
+         "what random operators give: fixed, the same numbers in every run; state, other ones in each run, "
+         "from a seed\nin the buffer of --state: NAME_seed(state, seed) sets it")
+      ->check(CLI::IsMember({"fixed", "state"}));
+  app.add_option(
          "--pre", o.pre,
          "an input is a camera's frame: \"NAME: u8 hwc bgr 640x480 stride=1920 resize=letterbox scale=1/255\n"
          "mean=a,b,c std=a,b,c\"; formats are rgb, bgr, rgba, bgra, gray, nv12, nv21, yuyv, uyvy. NAME_run\n"

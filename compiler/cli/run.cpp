@@ -23,6 +23,7 @@ struct Options : ModelOptions {
   std::string bundle, keep, on;
   std::vector<std::string> in, out, images;
   int steps = 1;
+  std::string seed;
 };
 
 // Builds the bundle's program where it isn't there already, and returns its path. It is linked in `objects`,
@@ -46,12 +47,15 @@ void execute(const Bundle& b, const fs::path& objects, const InputFiles& inputs,
   for (size_t i = 0; i < outs.size(); ++i)
     if (!outs[i].empty()) r.out.push_back({b.output_members[i], fs::absolute(outs[i]).string()});
   r.steps = o.steps;
+  r.seed = o.seed;
   if (b.weights_in_file) r.weights = (b.dir / (b.name + ".weights")).string();
   fmt::print("{}", machine->execute(program, r));
 }
 
 int run(const Options& o) {
   if (o.model.empty() == o.bundle.empty()) throw UsageError("run: give a MODEL or --bundle DIR");
+  if (!o.seed.empty() && o.bundle.empty() && o.random != "state")
+    throw UsageError("--seed: random numbers are the same in every run without --random state");
   const TemporaryFolder temporary;
   if (!o.bundle.empty()) {
     if (!o.keep.empty()) throw UsageError("--keep: a bundle is kept already");
@@ -120,6 +124,10 @@ std::function<int()> declare_run(CLI::App& app) {
          "or a row for each: one more axis in front")
       ->check(CLI::Range(1, 1000000))
       ->option_text("N [1]");
+  app.add_option("--seed", o->seed,
+                 "with --random state: what the numbers of the first run and all others follow from")
+      ->check(CLI::Range(uint64_t{0}, UINT64_MAX))
+      ->option_text("N [0]");
   app.add_option("--keep", o->keep, "write the bundle and the program to this folder and leave them there");
   add_on_option(app, o->on);
   return [o, &app] {

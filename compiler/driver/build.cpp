@@ -276,7 +276,8 @@ void build_library(const fs::path& dir, const std::string& name, const Toolchain
   const Objects objects = compile_sources(dir, name, tc, folder, sources, false);
   const fs::path exported = folder / "exported.map";
   std::ofstream(exported) << fmt::format(
-      "{{ global: {0}_run; {0}_reset; {0}_error; {0}_weights*; {0}_*_run; {0}_*_reset; {0}_*_error; "
+      "{{ global: {0}_run; {0}_reset; {0}_seed; {0}_error; {0}_weights*; {0}_*_run; {0}_*_reset; {0}_*_seed; "
+      "{0}_*_error; "
       "sinter_start_pool; sinter_stop_pool; local: *; }};\n",
       name);
   std::vector<std::string> link = tc.link;

@@ -14,6 +14,7 @@
 #include "ir/words.h"
 #include "ops/op.h"
 #include "passes/pass.h"
+#include "passes/random_stream.h"
 #include "plan/emitted.h"
 #include "plan/growth.h"
 #include "plan/steps.h"
@@ -62,6 +63,7 @@ std::string banner_command(const ModelOptions& o, const std::string& models, con
   if (o.max_trips != INT64_MAX) s += fmt::format(" --max-trips {}", o.max_trips);
   for (const std::string& n : o.only) s += " --only " + plain(n);
   for (const std::string& n : o.states) s += " --state " + plain(n);
+  if (o.random != "fixed") s += " --random " + o.random;
   for (const std::string& w : o.pre) s += " --pre " + plain(w);
   for (const std::string& w : o.post) s += " --post " + plain(w);
   if (o.weights != "embed") s += " --weights " + o.weights;
@@ -247,6 +249,11 @@ StateLinks read_model(const ModelOptions& o, const ImportOptions& import, Compil
   StateLinks states = state_links(*c.graph, o, import);
   check_states(*c.graph, states);
   count_rows(*c.graph, states);
+  if (o.random == "state" && draw_from_stream(*c.graph))  // in front of all others in the buffer
+    states.insert(states.begin(), {c.graph->outputs.size() - 1, c.graph->inputs.size() - 1,
+                                   c.graph->outputs.back()->name, c.graph->inputs.back()->name, true});
+  else if (o.random == "state")
+    o.say(fmt::format("sinter: warning: {}: --random state: nothing in the model is random\n", o.model));
   add_frames(*c.graph, frames);
   add_answers(*c.graph, answers, frames, o, states);
   for (const FrameWords& w : frames)

@@ -50,6 +50,7 @@ class ThisMachine : public Machine {
       if (!file.empty()) command.insert(command.end(), {option, file});
     if (r.repeat > 0) command.insert(command.end(), {"--repeat", std::to_string(r.repeat)});
     if (!r.cores.empty()) command.insert(command.end(), {"--cores", r.cores});
+    if (!r.seed.empty()) command.insert(command.end(), {"--seed", r.seed});
     if (r.steps > 1) command.insert(command.end(), {"--steps", std::to_string(r.steps)});
     const Finished f = run_process(command, true);
     if (f.code != 0) say_(f.output);
@@ -140,6 +141,7 @@ class SshMachine : public Machine {
     if (!r.json.empty()) say("--json", bring_back(r.json, "json"));
     if (r.repeat > 0) say("--repeat", std::to_string(r.repeat));
     if (!r.cores.empty()) say("--cores", r.cores);
+    if (!r.seed.empty()) say("--seed", r.seed);
     if (r.steps > 1) say("--steps", std::to_string(r.steps));
     // The shell stays, so that it tells of a signal; ssh's own 255 would hide which.
     Finished f = run_process(ssh_command(command + "; exit $?"), true);

@@ -18,6 +18,7 @@ struct ProgramRun {
   std::vector<TensorFile> in, out;
   std::string model;                 // of a bundle of several; empty: there is one
   std::string weights, json, trace;  // files; empty: none
+  std::string seed;                  // of random numbers in the state; empty: 0
   std::string cores;                 // big, little or a list; empty: any
   int repeat = 0;
   int steps = 1;  // more: % in a file's name is a step's number (sinter/runner.h)

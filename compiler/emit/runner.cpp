@@ -95,7 +95,9 @@ void write_net(Printer& p, const std::string& call, const BundlePart& b) {
   describe(p, output_members(b.graph, b.plan.states));
   p.line("{0}_ARENA_BYTES, {0}_WEIGHTS_BYTES, {1}, {2}, {3}, {4}_error,", all, o.weights_in_file, o.trace,
          call, o.name);
-  if (!b.plan.states.empty()) p.line("{}_STATE_BYTES, {}_reset,", up, o.name);
+  if (!b.plan.states.empty())
+    p.line("{}_STATE_BYTES, {}_reset, {},", up, o.name,
+           b.plan.states.random() ? o.name + "_seed" : std::string("nullptr"));
 }
 
 // How many operations a layer does and what it reads and writes: what a table of times tells of it.

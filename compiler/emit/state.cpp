@@ -25,12 +25,29 @@ void declare_reset(Printer& p, const StatePlan& plan, const BundleOptions& o) {
   if (plan.empty()) return;
   p.comment("Begins a stream: the next run with this state finds zeros.");
   p.line("void {}_reset(void* state);", o.name);
+  if (!plan.random()) return;
+  p.comment(
+      fmt::format("The stream's random numbers are those of the seed from the next run on, as if it were its "
+                  "first; after {}_reset they are those of seed 0. Nothing else of the state changes.",
+                  o.name));
+  p.line("void {}_seed(void* state, uint64_t seed);", o.name);
 }
 
 void write_reset(Printer& p, const StatePlan& plan, const BundleOptions& o) {
   if (plan.empty()) return;
   p.line("extern \"C\" void {}_reset(void* state) {{", o.name);
   p.line("if (state != nullptr) std::memset(state, 0, {}_STATE_BYTES);", upper(o.name));
+  p.line("}}");
+  p.blank();
+  const State* random = plan.random();
+  if (!random) return;
+  const StateRing& ring = plan.rings[random->ring];
+  p.line("extern \"C\" void {}_seed(void* state, uint64_t seed) {{", o.name);
+  p.line("if (state == nullptr) return;");
+  p.line("const uint64_t stream[] = {{seed, 0}};  // no runs before");
+  for (int64_t slot = 0; slot < ring.slots; ++slot)
+    p.line("std::memcpy(static_cast<unsigned char*>(state) + {}, stream, sizeof stream);",
+           ring.offset + slot * ring.slot_bytes);
   p.line("}}");
   p.blank();
 }

@@ -1,5 +1,6 @@
-// What states (plan/state.h) add to a bundle: the buffer's size and NAME_reset in NAME.h, and in NAME_run the
-// places of their tensors and the two lines that make this run's new values the next one's old ones.
+// What states (plan/state.h) add to a bundle: the buffer's size, NAME_reset and NAME_seed in NAME.h, and in
+// NAME_run the places of their tensors and the two lines that make this run's new values the next one's old
+// ones.
 //
 // NAME_run returns from its first error on without these lines: a run that fails before a layer has written
 // leaves the state as it was.
@@ -18,7 +19,7 @@ std::string state_parameter(const StatePlan&);
 // NAME.h: NAME_STATE_BYTES, what lies there, and NAME_reset.
 void declare_state(Printer&, const Graph&, const StatePlan&, const BundleOptions&);
 void declare_reset(Printer&, const StatePlan&, const BundleOptions&);
-// NAME.cpp: NAME_reset.
+// NAME.cpp: NAME_reset, NAME_seed.
 void write_reset(Printer&, const StatePlan&, const BundleOptions&);
 // NAME_run: the buffer and the count of the runs.
 void begin_state(Printer&, const StatePlan&);

@@ -29,6 +29,12 @@ const State* StatePlan::of_output(size_t output) const {
   return nullptr;
 }
 
+const State* StatePlan::random() const {
+  for (const State& s : states)
+    if (s.link.random) return &s;
+  return nullptr;
+}
+
 std::string text(const StatePlan& plan, const State& s) {
   const StateRing& ring = plan.rings[s.ring];
   if (s.kept && ring.slots == 1) return "kept as it is";
@@ -239,7 +245,8 @@ StatePlan plan_states(const Graph& g, const Plan& plan, const StateLinks& links)
         last = *k;
       }
       const bool over =
-          !lines || overwriting.allowed(g.inputs[links[first].input], g.outputs[links[last].output]);
+          !lines || (!links[first].random &&
+                     overwriting.allowed(g.inputs[links[first].input], g.outputs[links[last].output]));
       ring.slots = count + (over ? 0 : 1);
       out.rings.push_back(ring);
     }

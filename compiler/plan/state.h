@@ -28,6 +28,7 @@ struct Plan;
 struct StateLink {
   size_t output, input;                 // of the graph's outputs and inputs
   std::string output_name, input_name;  // in the model
+  bool random = false;                  // a stream of random numbers (passes/random_stream.h)
 };
 using StateLinks = std::vector<StateLink>;
 
@@ -52,6 +53,7 @@ struct StatePlan {
   bool turns() const;  // whether any ring has several slots: word 0 counts the runs
   const State* of_input(size_t input) const;
   const State* of_output(size_t output) const;
+  const State* random() const;  // the stream of random numbers; null: there is none
 };
 
 // Refuses links whose output and input differ in type or shape, or whose extents no other input tells.

@@ -137,6 +137,15 @@ class Library:
             with self._stream:
                 self._state[:] = 0
 
+    def seed(self, number: int) -> None:
+        """Begins the random numbers of a seed."""
+        function = getattr(self._memory.library, self._name + "_seed", None)
+        if function is None:
+            raise UsageError('seed: the model isn\'t compiled with random="state", or nothing in it is random')
+        function.restype, function.argtypes = None, [ctypes.c_void_p, ctypes.c_uint64]
+        with self._stream:
+            function(self._state.ctypes.data, number)
+
     def run(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         """Runs the model on arrays that fit it: one for each input, contiguous, in the model's own element types."""
         inputs, outputs = self._in_type(), self._out_type()

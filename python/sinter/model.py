@@ -125,6 +125,14 @@ class Model(Runnable):
         if runs_here(self.target):
             self._loaded().reset()
 
+    def seed(self, number: int) -> None:
+        """Begins the random numbers of a seed: of a model compiled with ``random="state"``.
+
+        Runs that follow differ from each other; the same seed gives the same runs again.
+        """
+        if runs_here(self.target):
+            self._loaded().seed(number)
+
     def run_list(self, inputs: Sequence[Any], on: Optional[str] = None) -> List[np.ndarray]:
         """The same from a list in the model's order to a list, however many outputs there are."""
         self._check_count(inputs)

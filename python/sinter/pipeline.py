@@ -104,6 +104,10 @@ class Part(Runnable):
         """Begins a new stream: the next run of a model with states finds zeros."""
         self._loaded().reset()
 
+    def seed(self, number: int) -> None:
+        """Begins the random numbers of a seed: of models compiled with ``random="state"``."""
+        self._loaded().seed(number)
+
     def _loaded(self) -> Library:
         if self._library is None:
             self._library = Library(self._pipeline._shared(), self._report)

@@ -1,9 +1,10 @@
-// Random numbers that are the same in every run: RandomUniform, RandomNormal, Bernoulli (ONNX 22) and
-// Multinomial (ONNX 22).
+// Random numbers: RandomUniform, RandomNormal, Bernoulli (ONNX 22) and Multinomial (ONNX 22).
 //
-// There is no state: number i of a seed is the finaliser of splitmix64 (Steele, Lea and Flood, "Fast
+// The generator has no state: number i of a seed is the finaliser of splitmix64 (Steele, Lea and Flood, "Fast
 // splittable pseudorandom number generators", 2014) applied to seed + (i + 1) * 0x9e3779b97f4a7c15. So a node
-// gives the same elements whatever ran before it, and nodes of different seeds are independent.
+// gives the same elements whatever ran before it, and nodes of different seeds are independent. What differs
+// from run to run is the seed: with --random state it is made of a stream, two words that a run leaves to the
+// next one (a seed of the caller's, and how many runs there were), and of the node.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -17,6 +18,17 @@ inline std::uint64_t random_bits(std::uint64_t seed, std::int64_t i) {
   v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9u;
   v = (v ^ (v >> 27)) * 0x94d049bb133111ebu;
   return v ^ (v >> 31);
+}
+
+// The seed of a node in this run (or iteration) of a stream.
+inline std::uint64_t random_seed(const std::uint64_t* stream, std::uint64_t node) {
+  return random_bits(random_bits(stream[0], static_cast<std::int64_t>(stream[1])) ^ node, 0);
+}
+
+// The stream of a Loop's iterations.
+inline void random_stream(const std::uint64_t* stream, std::uint64_t node, std::uint64_t* y) {
+  y[0] = random_seed(stream, node);
+  y[1] = 0;
 }
 
 // A multiple of 2^-53 in [0, 1).

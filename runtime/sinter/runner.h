@@ -1,7 +1,7 @@
 // The program around a compiled net: reads its inputs from files, runs it, writes its outputs.
 //
-//     net --in [NAME=]FILE... [--out [NAME=]FILE...] [--weights FILE] [--steps N] [--repeat N] [--json FILE]
-//         [--cores big|little|LIST] [--trace FILE]
+//     net --in [NAME=]FILE... [--out [NAME=]FILE...] [--weights FILE] [--steps N] [--seed N] [--repeat N]
+//         [--json FILE] [--cores big|little|LIST] [--trace FILE]
 //
 // Files are .npy or .pb (ONNX TensorProto). A NAME= in front picks the tensor; a file without one belongs to
 // the first tensor that has none yet. Outputs without a file are printed. --repeat runs N times more, after
@@ -10,8 +10,9 @@
 // below).
 //
 // --steps runs N times, each step with what the one before left in the states. In a file's name, % stands for
-// the number of the step, from 0. An input's file without it holds the tensor of all steps or, with one more
-// axis in front, a row for each; an output's takes a row of each step.
+// the number of the step, from 0. --seed begins random numbers that lie in the state. An input's file without
+// it holds the tensor of all steps or, with one more axis in front, a row for each; an output's takes a row
+// of each step.
 //
 // Nothing from a file reaches the net unchecked: element type, rank and every extent's bounds are compared
 // first. Exit code: 0, 2 for wrong arguments or files, 6 if the net returned an error or memory is short, 7
@@ -58,6 +59,7 @@ struct RunnerNet {
   const char* (*error)(int);
   std::int64_t state_bytes = 0;  // with states: they begin when the program does
   void (*reset)(void*) = nullptr;
+  void (*seed)(void*, std::uint64_t) = nullptr;  // with random numbers that differ from run to run
 };
 
 // What is written with --trace, or the time of each layer. The file: "SNTRACE1", then for each tensor the
@@ -121,7 +123,7 @@ inline void on_layer(void* context, int layer, const char* value, const void* da
 
 struct Arguments {
   std::vector<std::string> in, out;  // one per tensor; empty: none
-  std::string weights, json, trace, cores;
+  std::string weights, json, trace, cores, seed;
   int repeat = 0, steps = 1;
 };
 
@@ -145,7 +147,8 @@ inline bool assign(const std::vector<RunnerTensor>& tensors, std::vector<std::st
 
 inline std::string usage(const RunnerNet& net) {
   std::string s = std::string("usage: ") + net.name + " --in [NAME=]FILE... [--out [NAME=]FILE...]" +
-                  (net.weights_in_file ? " --weights FILE" : "") + " [--steps N] [--repeat N] [--json FILE]" +
+                  (net.weights_in_file ? " --weights FILE" : "") + " [--steps N]" +
+                  (net.seed ? " [--seed N]" : "") + " [--repeat N] [--json FILE]" +
                   " [--cores big|little|LIST]" + (net.traced ? " [--trace FILE]" : "") + "\n";
   for (const auto* list : {&net.inputs, &net.outputs})
     for (const RunnerTensor& t : *list) {
@@ -188,6 +191,8 @@ inline bool parse(const RunnerNet& net, int argc, char** argv, Arguments& a) {
       a.json = argv[i + 1];
     else if (option == "--cores")
       a.cores = argv[i + 1];
+    else if (option == "--seed")
+      a.seed = argv[i + 1];
     else if (option == "--trace" && net.traced)
       a.trace = argv[i + 1];
     else if (option == "--repeat")
@@ -422,6 +427,7 @@ inline bool prepare(const RunnerNet& net, const Arguments& a, RunnerCall& call, 
     ok = call.state.allocate(net.state_bytes) && call.before.allocate(net.state_bytes);
     if (ok) std::memset(call.state.data(), 0xff, static_cast<std::size_t>(net.state_bytes));
     if (ok) net.reset(call.state.data());
+    if (ok && !a.seed.empty()) net.seed(call.state.data(), std::strtoull(a.seed.c_str(), nullptr, 10));
   }
   for (const RunnerTensor& t : net.outputs) {
     call.outputs.emplace_back();
@@ -493,6 +499,8 @@ inline int run_program(const RunnerNet& net, int argc, char** argv) {
     std::fputs(usage(net).c_str(), stderr);
     return 2;
   }
+  if (!a.seed.empty() && !net.seed && complain(net, "--seed: it wasn't compiled with --random state"))
+    return 2;
   std::string cores;
   if (!a.cores.empty() && complain(net, run_on_cores(a.cores, cores))) return 7;
   RunnerCall call;

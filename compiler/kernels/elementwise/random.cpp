@@ -11,7 +11,9 @@ std::string op_of(const Node& n) { return n.op->domain[0] == '\0' && !n.epilogue
 std::string start(LayerWriter& w) {
   w.include("sinter/random.h");
   w.summary(fmt::format("{} {}", w.node.op->name, text(w.node.outputs[0]->type)));
-  return fmt::format("0x{:016x}u", seed_of(w.node));
+  const std::string own = fmt::format("0x{:016x}u", seed_of(w.node));
+  const size_t stream = stream_input(w.node);
+  return w.node.input(stream) ? fmt::format("sinter::random_seed({}, {})", w.input(stream), own) : own;
 }
 
 bool accepts_filled(const Node& n, const Context&) {
@@ -43,6 +45,13 @@ void emit_multinomial(LayerWriter& w) {
              w.output(0));
 }
 
+void emit_stream(LayerWriter& w) {
+  w.include("sinter/random.h");
+  w.summary("the stream of a Loop's iterations");
+  const std::string from = w.input(0);
+  w.out.line("sinter::random_stream({}, 0x{:016x}u, {});", from, seed_of(w.node), w.output(0));
+}
+
 }  // namespace
 
 const std::vector<Kernel>& kernels_random() {
@@ -61,6 +70,11 @@ const std::vector<Kernel>& kernels_random() {
        "Multinomial",
        [](const Node& n, const Context&) { return op_of(n) == "Multinomial"; },
        emit_multinomial,
+       {.work = Work::kLoops}},
+      {"random_stream",
+       "what a Loop's iterations draw from",
+       [](const Node& n, const Context&) { return n.op->name == std::string_view("random_stream"); },
+       emit_stream,
        {.work = Work::kLoops}},
   };
   return table;

@@ -1,7 +1,8 @@
 // Random operators: RandomUniform, RandomNormal, the same ...Like a tensor, Bernoulli, Multinomial (ONNX 22).
 //
-// "Random" means a fixed sequence for each seed (runtime/sinter/random.h): every run gives the same numbers.
-// They are impure, so that two nodes without a seed are never taken for one.
+// "Random" means a fixed sequence for each seed (runtime/sinter/random.h): every run gives the same numbers,
+// unless the node has one more input than in ONNX, a stream, which is another one in each run
+// (passes/random_stream.h). They are impure, so that two nodes without a seed are never taken for one.
 #include "ops/elementwise/random.h"
 
 #include <cmath>
@@ -11,7 +12,17 @@
 
 namespace sinter {
 
+bool is_random(const Node& n) {
+  const std::string_view name = n.op->name;
+  return n.op->domain[0] == '\0' &&
+         (name.starts_with("Random") || name == "Bernoulli" || name == "Multinomial");
+}
+
+size_t stream_input(const Node& n) { return static_cast<size_t>(n.op->min_inputs); }
+
 uint64_t seed_of(const Node& n) {
+  // Nodes of a stream are told apart by their numbers, whatever seeds and names the model gives them.
+  if (n.attributes.has("stream")) return random_bits(0, n.attributes.integer("stream", 0));
   if (n.attributes.has("seed")) {
     const float seed = n.attributes.real("seed", 0);
     uint32_t bits = 0;
@@ -24,6 +35,16 @@ uint64_t seed_of(const Node& n) {
 }
 
 namespace {
+
+uint64_t seed_of(const Evaluation& e) {
+  const size_t stream = stream_input(e.node);
+  return e.has(stream) ? random_seed(e.in[stream].as<uint64_t>(), seed_of(e.node)) : seed_of(e.node);
+}
+
+void infer_stream(Inference& x) { x.set(0, DType::kU64, {Dim(2)}); }
+void eval_stream(Evaluation& e) {
+  random_stream(e.in[0].as<uint64_t>(), seed_of(e.node), e.out[0].as<uint64_t>());
+}
 
 bool is_like(const Node& n) { return std::string_view(n.op->name).ends_with("Like"); }
 
@@ -58,9 +79,9 @@ void eval_random(Evaluation& e) {
     using T = decltype(tag);
     T* y = e.out[0].as<T>();
     if (normal)
-      random_normal(seed_of(e.node), a.real("mean", 0), a.real("scale", 1), e.out[0].size(), y);
+      random_normal(seed_of(e), a.real("mean", 0), a.real("scale", 1), e.out[0].size(), y);
     else
-      random_uniform(seed_of(e.node), a.real("low", 0), a.real("high", 1), e.out[0].size(), y);
+      random_uniform(seed_of(e), a.real("low", 0), a.real("high", 1), e.out[0].size(), y);
   });
 }
 
@@ -77,7 +98,7 @@ void infer_bernoulli(Inference& x) {
 void eval_bernoulli(Evaluation& e) {
   with_type(e.in[0].dtype(), [&](auto from) {
     with_type(e.out[0].dtype(), [&](auto to) {
-      bernoulli(seed_of(e.node), e.in[0].as<decltype(from)>(), e.in[0].size(), e.out[0].as<decltype(to)>());
+      bernoulli(seed_of(e), e.in[0].as<decltype(from)>(), e.in[0].size(), e.out[0].as<decltype(to)>());
     });
   });
 }
@@ -99,13 +120,14 @@ void eval_multinomial(Evaluation& e) {
   with_type(x.dtype(), [&](auto from) {
     using X = decltype(from);
     if (e.out[0].dtype() == DType::kI32)
-      multinomial(seed_of(e.node), x.as<X>(), x.dim(0), x.dim(1), e.out[0].dim(1), e.out[0].as<int32_t>());
+      multinomial(seed_of(e), x.as<X>(), x.dim(0), x.dim(1), e.out[0].dim(1), e.out[0].as<int32_t>());
     else
-      multinomial(seed_of(e.node), x.as<X>(), x.dim(0), x.dim(1), e.out[0].dim(1), e.out[0].as<int64_t>());
+      multinomial(seed_of(e), x.as<X>(), x.dim(0), x.dim(1), e.out[0].dim(1), e.out[0].as<int64_t>());
   });
 }
 
-constexpr const char* kNote = "the same numbers in every run, by attribute seed or the node's name";
+constexpr const char* kNote =
+    "the same numbers in every run, by attribute seed or the node's name; other ones with --random state";
 
 }  // namespace
 
@@ -113,30 +135,48 @@ const std::vector<Op>& ops_random() {
   static const std::vector<Op> table = {
       {.name = "RandomUniform",
        .min_inputs = 0,
-       .max_inputs = 0,
+       .max_inputs = 1,
        .infer = infer_random,
        .eval = eval_random,
        .impure = true,
        .note = kNote},
       {.name = "RandomNormal",
        .min_inputs = 0,
-       .max_inputs = 0,
+       .max_inputs = 1,
        .infer = infer_random,
        .eval = eval_random,
        .impure = true,
        .note = kNote},
       {.name = "RandomUniformLike",
+       .max_inputs = 2,
        .infer = infer_random,
        .eval = eval_random,
        .impure = true,
        .note = kNote},
-      {.name = "RandomNormalLike", .infer = infer_random, .eval = eval_random, .impure = true, .note = kNote},
-      {.name = "Bernoulli", .infer = infer_bernoulli, .eval = eval_bernoulli, .impure = true, .note = kNote},
+      {.name = "RandomNormalLike",
+       .max_inputs = 2,
+       .infer = infer_random,
+       .eval = eval_random,
+       .impure = true,
+       .note = kNote},
+      {.name = "Bernoulli",
+       .max_inputs = 2,
+       .infer = infer_bernoulli,
+       .eval = eval_bernoulli,
+       .impure = true,
+       .note = kNote},
       {.name = "Multinomial",
+       .max_inputs = 2,
        .infer = infer_multinomial,
        .eval = eval_multinomial,
        .impure = true,
        .note = kNote},
+      // What the iterations of a Loop draw from, which is not what the layers around it draw from.
+      {.name = "random_stream",
+       .domain = "sinter",
+       .infer = infer_stream,
+       .eval = eval_stream,
+       .impure = true},
   };
   return table;
 }
