@@ -66,6 +66,11 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required, Seve
       ->allow_extra_args(false)
       ->option_text("OUT=IN ...");
   app.add_option(
+         "--cache", o.cache,
+         "what the caches of --state are stored as, where attention reads them: f32, as in the model; f16; "
+         "int8, with a scale\nfor each row of a head")
+      ->check(CLI::IsMember({"f32", "f16", "int8"}));
+  app.add_option(
          "--random", o.random,
          "what random operators give: fixed, the same numbers in every run; state, other ones in each run, "
          "from a seed\nin the buffer of --state: NAME_seed(state, seed) sets it")

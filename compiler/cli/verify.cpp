@@ -326,7 +326,7 @@ bool same_shapes(const Case& a, const Case& b) {
 }
 
 void widen_tolerance(Options& o, const Graph& g) {
-  double least = o.fp16 ? 2 * o.fp16_error : 0;
+  double least = o.fp16 ? 2 * o.fp16_error : o.cache == "int8" ? 0.05 : o.cache == "f16" ? 2e-3 : 0;
   for (const auto& v : g.values) {
     if (v->type.dtype == DType::kF16) least = std::max(least, 0.02);
     if (v->type.dtype == DType::kBF16) least = std::max(least, 0.1);

@@ -63,6 +63,7 @@ std::string banner_command(const ModelOptions& o, const std::string& models, con
   if (o.max_trips != INT64_MAX) s += fmt::format(" --max-trips {}", o.max_trips);
   for (const std::string& n : o.only) s += " --only " + plain(n);
   for (const std::string& n : o.states) s += " --state " + plain(n);
+  if (o.cache != "f32") s += " --cache " + o.cache;
   if (o.random != "fixed") s += " --random " + o.random;
   for (const std::string& w : o.pre) s += " --pre " + plain(w);
   for (const std::string& w : o.post) s += " --post " + plain(w);
@@ -284,8 +285,8 @@ int64_t rewrite_graph(const ModelOptions& o, const ImportOptions& import, const 
 // The steps: how each layer is computed, and where its tensors lie beside others.
 void decide_layers(const ModelOptions& o, const Tuning& tuning, const StateLinks& states, int64_t budget,
                    const PassHooks& hooks, Compiled& c) {
-  run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights, c.half_weights, budget, states}, c.decisions,
-            hooks);
+  run_steps(*c.graph, {*c.target, tuning, 0, o.small_weights, c.half_weights, budget, states, o.cache},
+            c.decisions, hooks);
 }
 
 // Every layer's text and packed weights, and a place for every tensor.

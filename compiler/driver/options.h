@@ -24,6 +24,7 @@ struct ModelOptions {
   int threads = 1;
   int64_t max_trips = INT64_MAX;  // of Loops that only the run ends
   std::string weights = "embed";
+  std::string cache = "f32";                  // or "f16", "int8": what caches in the state are stored as
   std::string random = "fixed";               // or "state"
   std::string custom_ops;                     // path; empty: none
   std::string max_ram, max_stack, max_flash;  // sizes as given; empty: no limit

@@ -48,5 +48,8 @@ std::optional<RowCount> row_count(const Graph&, const StateLink&);
 // Caches that attention reads, by Attention's own past or joined by Concat, get all their rows, and new ones
 // are written at their place.
 void store_rows(Graph&, const StateLinks&);
+// Caches that are written in place become halves (type "f16") or bytes with a scale for each row ("int8");
+// "f32": they stay. Refuses what is a cache and can't.
+void narrow_caches(Graph&, const StateLinks&, const std::string& type);
 
 }  // namespace sinter

@@ -20,6 +20,7 @@ struct StepOptions {
   bool half_weights = false;         // 16-bit floats stay so
   int64_t most_weights = INT64_MAX;  // bytes: their budget
   StateLinks states{};
+  std::string cache_type = "f32";  // what caches among them are stored as
 };
 
 struct Step {

@@ -69,6 +69,7 @@ class RandomTest : public testing::Test {
     const Finished f = sinter_program(words);
     EXPECT_EQ(f.code, 0) << f.output;
     std::vector<std::vector<double>> results;
+    results.reserve(outputs.size());
     for (const std::string& o : outputs)
       results.push_back(f.code == 0 ? read_tensor_file(path(o + ".npy")).reals() : std::vector<double>{});
     return results;

@@ -22,14 +22,8 @@
 namespace sinter {
 namespace {
 
-bool is_attention(const Node& n) {
-  return std::string_view(n.op->name) == "Attention" && n.op->domain[0] == 0 && !n.epilogue;
-}
-
 bool accepts(const Node& n, const Context&) {
-  if (!is_attention(n) || n.has_output(kScores)) return false;
-  for (size_t i : {kQ, kK, kV})
-    if (n.inputs[i]->type.dtype != element_type(n)) return false;
+  if (!reads_types(n, element_type(n)) || n.has_output(kScores)) return false;
   if (n.freedom.halves != Halves::kNone && !may_attend_in_halves(n)) return false;
   const Value* mask = n.input(kMask);
   if (mask && mask->type.dtype != DType::kF32 && mask->type.dtype != DType::kBool) return false;
@@ -37,7 +31,7 @@ bool accepts(const Node& n, const Context&) {
   return f.head.is_static() && f.v_head.is_static() && f.head.value() > 0 && f.v_head.value() > 0 &&
          f.total.hi() <= (int64_t{1} << 32);
 }
-bool accepts_plain(const Node& n, const Context&) { return is_attention(n); }
+bool accepts_plain(const Node& n, const Context&) { return n.op == find_op("", "Attention") && !n.epilogue; }
 
 constexpr double kLog2E = 1.4426950408889634;
 
@@ -118,6 +112,7 @@ void Writer::write() {
   for (const char* header : {"sinter/mac.h", "sinter/math.h", "sinter/attention.h", "sinter/dims.h"})
     w_.include(header);
   if (halves()) w_.include("sinter/attention_half.h");
+  if (is_stored(w_.node, kK) || is_stored(w_.node, kV)) w_.include("sinter/stored_rows.h");
   w_.flops(f_.batch * f_.q_heads * f_.q_length * f_.total * (f_.head + f_.v_head) * Dim(2));
   w_.summary(fmt::format("Attention of {} heads, {} queries, {} keys of {}{}{}", f_.q_heads.text(),
                          f_.q_length.text(), f_.total.text(), f_.head.text(),
@@ -148,8 +143,8 @@ void Writer::write() {
     w_.out.line("const std::int64_t end_tile = sinter::min_of({} - c * {}, std::int64_t{{{}}});", "end_turn",
                 tiles_, tiles_);
   }
-  w_.out.line("const float* const k = {};", t_.k.at("b", "c"));
-  w_.out.line("const float* const v = {};", t_.v.at("b", "c"));
+  w_.out.line("const auto* const k = {};", t_.k.at("b", "c"));
+  w_.out.line("const auto* const v = {};", t_.v.at("b", "c"));
   if (!single_query_) pack();
   const Dim group = f_.q_heads.is_static() && f_.kv_heads.is_static()
                         ? Dim(f_.q_heads.value() / f_.kv_heads.value())
@@ -197,7 +192,7 @@ void Writer::cut() {
   single_block_ = block_ == capacity_;
   padded_ = (v_head + lanes - 1) / lanes * lanes;
   panels_ = cut_panels(v_head, single_query_ ? std::min(4, target.max_vectors) : keys_.vectors, lanes);
-  v_row_ = halves() ? 0 : row_in_place();
+  v_row_ = halves() || is_stored(w_.node, kV) ? 0 : row_in_place();
   factor_ = static_cast<double>(static_cast<float>(f_.scale)) * kLog2E;
   scaled_k_ = scales_k();
   cut_beside();
@@ -249,8 +244,8 @@ bool Writer::scales_k() const {
 // multiply-adds have no time to spare beside the products.
 void Writer::cut_beside() {
   const bool shared_head = f_.batch.is(1) && f_.kv_heads.is(1);
-  beside_ = w_.target.isa == std::string_view("avx512") && single_block_ && !shared_head &&
-            masking_ != Masking::kRows && keys_.vectors >= 3 && f_.head.value() >= 8 &&
+  beside_ = !is_stored(w_.node, kV) && w_.target.isa == std::string_view("avx512") && single_block_ &&
+            !shared_head && masking_ != Masking::kRows && keys_.vectors >= 3 && f_.head.value() >= 8 &&
             f_.q_length.is_static() && f_.q_length.value() > rows_ && machine_of(w_.target).fma < 2;
   if (!beside_) return;
   const int64_t queries = f_.q_length.value(), tiles = (queries + rows_ - 1) / rows_;
@@ -270,17 +265,20 @@ void Writer::pack() {
   w_.out.line("const auto pack_keys = [&](auto vectors, std::int64_t j) {{");
   w_.out.line("constexpr int kVectors = vectors.value;");
   w_.out.line("const std::int64_t count = sinter::min_of(std::int64_t{{kVectors * kLanes}}, keys - j);");
-  w_.out.line("pack_panel<kVectors>(k + j * {0}, 1, {0}, {1}, count, {2} + j * {1}{3});", t_.k.position,
+  const bool stored = is_stored(w_.node, kK);
+  w_.out.line("{4}<kVectors>(k + j * {0}, {5}{0}, {1}, count, {2} + j * {1}{3});", t_.k.position,
               f_.head.value(), packed_k_,
-              scaled_k_ ? fmt::format(", Multiply{{{}}}", float_literal(factor_)) : "");
+              scaled_k_ ? fmt::format(", Multiply{{{}}}", float_literal(factor_)) : "",
+              stored ? "pack_stored_keys" : "pack_panel", stored ? "" : "1, ");
   w_.out.put("};");
   for_panels_of_keys("pack_keys", "0", "keys");
   if (v_row_ > 0) return;
   w_.out.line("{{");
   w_.out.line("const auto panel = [&](auto vectors, auto last, std::int64_t e, float* to) {{");
   w_.out.line("constexpr int kVectors = vectors.value;");
-  w_.out.line("pack_panel<kVectors>(v + e, {}, 1, keys, (kVectors - 1) * kLanes + last.value, to);",
-              t_.v.position);
+  w_.out.line("{}<kVectors>(v + e, {}, {}keys, (kVectors - 1) * kLanes + last.value, to);",
+              is_stored(w_.node, kV) ? "pack_stored_values" : "pack_panel", t_.v.position,
+              is_stored(w_.node, kV) ? "" : "1, ");
   w_.out.put("};");
   emit_panels(w_, panels_, capacity_, packed_v_);
   w_.out.line("}}");
@@ -508,10 +506,13 @@ void Writer::weigh(bool single) {
   if (halves())
     for_rows(fmt::format("shares_of({0} + t * {2}, n, state[t].factor, {1} + t * {2});", scores_, shares_,
                          block_));
+  if (w_.node.inputs[kV]->type.dtype == DType::kI8)
+    for_rows(fmt::format("scale_weights({} + t * {}, v + from * {}, {}, {}, n);", scores_, block_,
+                         t_.v.position, t_.v.position, f_.v_head.value()));
   const bool in_blocks = halves() && block_ > TileSums::kOneBlock;
   const bool packed = !single_query_;
   w_.out.line(
-      "const auto panel = [&](auto vectors, auto lanes, std::int64_t e, const float* values) "
+      "const auto panel = [&](auto vectors, auto lanes, std::int64_t e, const auto* values) "
       "__attribute__((always_inline)) {{");
   w_.out.line("constexpr int kVectors = vectors.value;");
   w_.out.line("Tile<kVectors, kRows> sums;");

@@ -1,7 +1,20 @@
 // What the kernels for Attention share: where heads lie, caches, masks and bounds of keys.
 #include "kernels/sequences/attention_shared.h"
 
+#include "ops/sequences/stored_rows.h"
+
 namespace sinter {
+
+bool is_stored(const Node& n, size_t input) {
+  return n.op->domain[0] != '\0' && n.inputs[input]->type.dtype != DType::kF32;
+}
+
+bool reads_types(const Node& n, DType type) {
+  const bool stored = n.op == find_op("sinter", "cached_attention");
+  if (!(stored || n.op == find_op("", "Attention")) || n.epilogue) return false;
+  return n.inputs[kQ]->type.dtype == type &&
+         (stored || (n.inputs[kK]->type.dtype == type && n.inputs[kV]->type.dtype == type));
+}
 
 std::string factor_text(LayerWriter& w, const Dim& d) {
   const std::string text = w.dim(d);
@@ -43,11 +56,18 @@ void emit_cache(LayerWriter& w, const AttentionForm& f, const std::string& to, s
 }
 }  // namespace
 
+namespace {
+// What a row takes in its own elements: those of a head, and a scale where they are bytes.
+Dim row_of(const LayerWriter& w, size_t input, const Dim& head) {
+  return w.node.inputs[input]->type.dtype == DType::kI8 ? head + Dim(kScaleBytes) : head;
+}
+}  // namespace
+
 AttentionTensors emit_attention_start(LayerWriter& w, const AttentionForm& f) {
   AttentionTensors t;
   t.q = heads_of(w, w.input(kQ), f.q, f.q_heads, f.q_length, f.head);
-  t.k = heads_of(w, w.input(kK), f.k, f.kv_heads, f.kv_length, f.head);
-  t.v = heads_of(w, w.input(kV), f.v, f.kv_heads, f.kv_length, f.v_head);
+  t.k = heads_of(w, w.input(kK), f.k, f.kv_heads, f.kv_length, row_of(w, kK, f.head));
+  t.v = heads_of(w, w.input(kV), f.v, f.kv_heads, f.kv_length, row_of(w, kV, f.v_head));
   t.y = heads_of(w, w.output(kY), f.y, f.q_heads, f.q_length, f.v_head);
   if (w.node.input(kValidKeys)) {
     w.include("sinter/status.h");

@@ -8,6 +8,11 @@
 
 namespace sinter {
 
+// Whether input K or V is a cache that is stored as halves or bytes (cached_attention).
+bool is_stored(const Node&, size_t input);
+// Whether the node is Attention of this type, or of caches that are stored otherwise.
+bool reads_types(const Node&, DType);
+
 // An extent as C++ text that may stand in a product.
 std::string factor_text(LayerWriter& w, const Dim& d);
 

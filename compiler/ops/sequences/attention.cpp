@@ -17,6 +17,7 @@
 #include <limits>
 
 #include "ops/products/contraction.h"
+#include "ops/sequences/stored_rows.h"
 
 namespace sinter {
 namespace {
@@ -25,8 +26,16 @@ constexpr double kNone = -std::numeric_limits<double>::infinity();
 
 // --- infer
 
+// Keys and values are caches that may be stored in fewer bytes (--cache).
+bool reads_stored(const Node& n) { return n.op->domain[0] != '\0'; }
+
 void require_attention_types(Inference& x) {
   const DType t = x.dtype(kQ);
+  if (reads_stored(x.node)) {
+    const auto stored = [](DType d) { return d == DType::kF32 || d == DType::kF16 || d == DType::kI8; };
+    x.require(t == DType::kF32 && stored(x.dtype(kK)) && stored(x.dtype(kV)), "caches of other types");
+    return;
+  }
   x.require(is_float(t) && x.dtype(kK) == t,
             fmt::format("queries of type {} and keys of type {}", name_of(t), name_of(x.dtype(kK))));
   x.require(is_float(x.dtype(kV)), fmt::format("values of type {}", name_of(x.dtype(kV))));
@@ -70,8 +79,9 @@ void require_mask(Inference& x, const AttentionForm& f) {
 void infer_attention(Inference& x) {
   require_attention_types(x);
   const auto fail = [&](const std::string& why) { x.fail(why); };
-  const AttentionForm f = attention_form(x.node, x.shape(kQ), x.shape(kK), x.shape(kV),
-                                         x.has(kPastKey) ? &x.shape(kPastKey) : nullptr, fail);
+  const Shape of_k = stored_shape(x.in[kK].type), of_v = stored_shape(x.in[kV].type);
+  const AttentionForm f =
+      attention_form(x.node, x.shape(kQ), of_k, of_v, x.has(kPastKey) ? &x.shape(kPastKey) : nullptr, fail);
   const bool flat = x.rank(kQ) == 3;
   const auto whole = [&](HeadLayout l, const Dim& heads, const Dim& length, const Dim& head) {
     if (flat) return Shape{f.batch, length, heads * head};
@@ -79,8 +89,8 @@ void infer_attention(Inference& x) {
                                         : Shape{f.batch, length, heads, head};
   };
   require_axes(x, x.shape(kQ), whole(f.q, f.q_heads, f.q_length, f.head), "Q");
-  require_axes(x, x.shape(kK), whole(f.k, f.kv_heads, f.kv_length, f.head), "K");
-  require_axes(x, x.shape(kV), whole(f.v, f.kv_heads, f.kv_length, f.v_head), "V");
+  require_axes(x, of_k, whole(f.k, f.kv_heads, f.kv_length, f.head), "K");
+  require_axes(x, of_v, whole(f.v, f.kv_heads, f.kv_length, f.v_head), "V");
   if (f.q_heads.is_static() && f.kv_heads.is_static())
     x.require(f.kv_heads.value() > 0 && f.q_heads.value() % f.kv_heads.value() == 0,
               fmt::format("{} heads of queries for {} of keys", f.q_heads.text(), f.kv_heads.text()));
@@ -194,6 +204,7 @@ void attend(Evaluation& e, const AttentionForm& f, const Tensor& q, const Tensor
 }
 
 void eval_attention(Evaluation& e) {
+  for (const size_t i : {kK, kV}) e.in[i] = read_rows(e.in[i]);
   const auto shape = [&](size_t i) { return Shape(e.in[i].shape().begin(), e.in[i].shape().end()); };
   const Shape past_shape = e.has(kPastKey) ? shape(kPastKey) : Shape{};
   const AttentionForm f =
@@ -362,8 +373,8 @@ AttentionForm attention_form(const Node& n, const Shape& q, const Shape& k, cons
 
 AttentionForm attention_form(const Node& n) {
   const Value* past = n.input(kPastKey);
-  return attention_form(n, n.inputs[kQ]->type.shape, n.inputs[kK]->type.shape, n.inputs[kV]->type.shape,
-                        past ? &past->type.shape : nullptr,
+  return attention_form(n, n.inputs[kQ]->type.shape, stored_shape(n.inputs[kK]->type),
+                        stored_shape(n.inputs[kV]->type), past ? &past->type.shape : nullptr,
                         [](const std::string& why) { bug(__FILE__, __LINE__, why); });
 }
 
@@ -389,6 +400,13 @@ const std::vector<Op>& ops_attention() {
        .min_inputs = 3,
        .max_inputs = 7,
        .max_outputs = 4,
+       .infer = infer_attention,
+       .eval = eval_attention},
+      // The same of caches in the state that are stored as halves, or as rows_to_bytes makes them.
+      {.name = "cached_attention",
+       .domain = "sinter",
+       .min_inputs = 3,
+       .max_inputs = 7,
        .infer = infer_attention,
        .eval = eval_attention},
       {.name = "RotaryEmbedding",
