@@ -251,8 +251,12 @@ StateLinks read_model(const ModelOptions& o, const ImportOptions& import, Compil
   check_states(*c.graph, states);
   count_rows(*c.graph, states);
   if (o.random == "state" && draw_from_stream(*c.graph))  // in front of all others in the buffer
-    states.insert(states.begin(), {c.graph->outputs.size() - 1, c.graph->inputs.size() - 1,
-                                   c.graph->outputs.back()->name, c.graph->inputs.back()->name, true});
+    states.insert(states.begin(), {c.graph->outputs.size() - 1,
+                                   c.graph->inputs.size() - 1,
+                                   c.graph->outputs.back()->name,
+                                   c.graph->inputs.back()->name,
+                                   {},
+                                   true});
   else if (o.random == "state")
     o.say(fmt::format("sinter: warning: {}: --random state: nothing in the model is random\n", o.model));
   add_frames(*c.graph, frames);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "emit/calls.h"
+#include "emit/class_names.h"
 #include "emit/parallel_regions.h"
 #include "emit/state.h"
 #include "emit/strips.h"
@@ -51,7 +52,7 @@ class Code {
     p_.blank();
     run();
     if (o_.face.empty()) {
-      p_.raw(error_text(o_.name, !plan_.states.empty()));
+      p_.raw(error_text(o_.name, !plan_.states.empty(), capacity_text(g_, plan_.states)));
       p_.blank();
     }
     p_.line("#include \"sinter/simd_end.h\"");
@@ -388,18 +389,6 @@ class Code {
     }
   }
 
-  static std::string c_string(const std::string& s) {
-    std::string out = "\"";
-    for (char c : s) {
-      const unsigned char u = static_cast<unsigned char>(c);
-      if (u >= 0x20 && u < 0x7f && c != '"' && c != '\\' && c != '?')
-        out += c;
-      else
-        out += fmt::format("\\{:03o}", u);
-    }
-    return out + "\"";
-  }
-
   const Graph& g_;
   const Plan& plan_;
   const Target& target_;
@@ -413,22 +402,23 @@ class Code {
 
 }  // namespace
 
-std::string error_text(const std::string& name, bool states) {
+std::string error_text(const std::string& name, bool states, const std::string& capacity) {
   Printer p;
   p.line("extern \"C\" const char* {}_error(int code) {{", name);
   p.line("switch (code) {{");
-  const char* const sentences[] = {
+  const std::string counts = "a count that the data decide exceeds what was planned";
+  const std::string sentences[] = {
       "ok",
       "an argument or a tensor's pointer is null",
       states ? "the arena or the state is not 64-byte aligned" : "the arena is not 64-byte aligned",
       "an extent is outside its bounds, or extents do not fit together",
-      "a count that the data decide exceeds what was planned",
+      capacity.empty() ? counts : capacity + "; or " + counts,
       "an index in the data is outside its axis",
       "a loop ran longer than was planned",
       "a custom operator's function failed",
       "the system doesn't let this process use what the target computes with",
       "the weights are not those that this code was generated with"};
-  for (int i = 0; i < 10; ++i) p.line("case {}: return \"{}\";", i, sentences[i]);
+  for (int i = 0; i < 10; ++i) p.line("case {}: return {};", i, c_string(sentences[i]));
   p.line("default: return \"unknown code\";");
   p.line("}}");
   p.line("}}");

@@ -34,7 +34,8 @@ std::string bench_main(const SharedMemory&, const std::vector<BundlePart>&, cons
 // What a layer reads and writes at the greatest extents, with its weights.
 int64_t bytes_of(const Layer&);
 // The function NAME_error.
-std::string error_text(const std::string& name, bool states);
+// `capacity`: what E_CAPACITY says of caches, if anything.
+std::string error_text(const std::string& name, bool states, const std::string& capacity);
 // The line that ends a compilation with another compile's NAME.h.
 std::string interface_check(const BundleOptions&);
 std::string upper(std::string);

@@ -125,7 +125,8 @@ std::string common_code(const BundlePart& face, const std::vector<BundlePart>& p
   p.line("}}");
   p.line("}}");
   p.blank();
-  return p.text() + error_text(o.name, !face.plan.states.empty());
+  return p.text() +
+         error_text(o.name, !face.plan.states.empty(), capacity_text(face.graph, face.plan.states));
 }
 
 // What a caller sees: the first target's face, with memory for any.

@@ -8,6 +8,7 @@
 #include "emit/interface.h"
 #include "emit/map.h"
 #include "emit/shared_files.h"
+#include "emit/state.h"
 #include "ir/error.h"
 
 namespace sinter {
@@ -89,7 +90,11 @@ std::string common_code(const SharedMemory& memory, const std::vector<BundlePart
   p.blank();
   const bool states =
       std::any_of(parts.begin(), parts.end(), [](const auto& b) { return !b.plan.states.empty(); });
-  return p.text() + error_text(memory.name, states);
+  std::string capacity;
+  for (const BundlePart& b : parts)
+    if (const std::string one = capacity_text(b.graph, b.plan.states); !one.empty())
+      capacity += (capacity.empty() ? "" : "; ") + one;
+  return p.text() + error_text(memory.name, states, capacity);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "emit/state.h"
 
+#include <algorithm>
+
 #include "emit/code.h"
 #include "ir/error.h"
 #include "plan/growth.h"
@@ -50,6 +52,24 @@ void write_reset(Printer& p, const StatePlan& plan, const BundleOptions& o) {
            ring.offset + slot * ring.slot_bytes);
   p.line("}}");
   p.blank();
+}
+
+std::string capacity_text(const Graph& g, const StatePlan& plan) {
+  constexpr size_t kNamed = 2;  // the others are those of further layers
+  std::string s;
+  for (const State& state : plan.states) {
+    const std::optional<RowCount> count = row_count(g, state.link);
+    if (!count) continue;
+    const std::vector<std::string>& caches = state.link.grown;
+    std::string names;
+    for (size_t i = 0; i < std::min(caches.size(), kNamed); ++i)
+      names += (i == 0 ? "" : ", ") + sinter::quoted(caches[i]);
+    if (caches.size() > kNamed) names += fmt::format(" and {} more", caches.size() - kNamed);
+    s += fmt::format(
+        "{}the cache {} has room for {} rows, and this run's are too many (compile with a greater --dim {})",
+        s.empty() ? "" : "; ", names, count->rows->range.hi, sinter::quoted(count->rows->name + "=0..MAX"));
+  }
+  return s;
 }
 
 void begin_state(Printer& p, const StatePlan& plan) {

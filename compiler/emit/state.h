@@ -21,6 +21,8 @@ void declare_state(Printer&, const Graph&, const StatePlan&, const BundleOptions
 void declare_reset(Printer&, const StatePlan&, const BundleOptions&);
 // NAME.cpp: NAME_reset, NAME_seed.
 void write_reset(Printer&, const StatePlan&, const BundleOptions&);
+// What E_CAPACITY says of caches, by name: how many rows have room, and what to raise; empty without them.
+std::string capacity_text(const Graph&, const StatePlan&);
 // NAME_run: the buffer and the count of the runs.
 void begin_state(Printer&, const StatePlan&);
 // ... the numbers of rows that caches have, and whether those of this run have room. `define`: told each

@@ -1,6 +1,7 @@
 #include "plan/growth.h"
 
 #include <algorithm>
+#include <map>
 
 #include "ir/error.h"
 #include "ops/op.h"
@@ -112,6 +113,7 @@ std::optional<Growth> growth_of(const Graph& g, const StateLinks& links, const S
 
 void count_rows(Graph& g, StateLinks& links) {
   std::vector<Growth> all;
+  std::map<const Symbol*, std::vector<std::string>> grown;
   for (const StateLink& l : links) {
     const std::optional<Growth> growth = growth_of(g, links, l);
     if (!growth) continue;
@@ -119,6 +121,7 @@ void count_rows(Graph& g, StateLinks& links) {
     if (const Dim& made = g.outputs[l.output]->type.shape[growth->axis]; !(made == growth->next))
       g.checks.push_back({made, growth->next, false,
                           fmt::format("the rows that {} grows by", sinter::quoted(l.input_name))});
+    grown[growth->rows.get()].push_back(l.input_name);
     if (std::none_of(all.begin(), all.end(), [&](const Growth& o) { return o.rows == growth->rows; }))
       all.push_back(*growth);
   }
@@ -144,7 +147,8 @@ void count_rows(Graph& g, StateLinks& links) {
     next->origin = next->name;
     g.inputs.push_back(rows);
     g.outputs.push_back(next);
-    links.push_back({g.outputs.size() - 1, g.inputs.size() - 1, next->name, rows->name});
+    links.push_back(
+        {g.outputs.size() - 1, g.inputs.size() - 1, next->name, rows->name, grown[growth.rows.get()]});
   }
 }
 

@@ -28,6 +28,7 @@ struct Plan;
 struct StateLink {
   size_t output, input;                 // of the graph's outputs and inputs
   std::string output_name, input_name;  // in the model
+  std::vector<std::string> grown{};     // of a count of rows: the inputs of the states that have so many
   bool random = false;                  // a stream of random numbers (passes/random_stream.h)
 };
 using StateLinks = std::vector<StateLink>;

@@ -238,6 +238,22 @@ TEST_F(CacheTest, ZerosAndNoNumbers) {
   for (const char* cache : {"f16", "int8"}) EXPECT_TRUE(std::isnan(run(net, in, cache, "host")[3])) << cache;
 }
 
+// A run for whose rows a cache has no room says which cache, and what gives it more.
+TEST_F(CacheTest, NoRoomIsSaid) {
+  Net net = kNets[0];
+  net.dims = {"s<=3", "p=0..4"};
+  net.long_step = 3;
+  net.steps = 3;
+  save_net(net.text);
+  std::vector<std::string> words = {"run", path("m.onnx")};
+  for (const auto& more : {options(net, "f16"), write_inputs(net)})
+    words.insert(words.end(), more.begin(), more.end());
+  expect(words, 6,
+         "the cache \"pk\", \"pv\" has room for 4 rows, and this run's are too many (compile with a greater "
+         "--dim "
+         "\"p=0..MAX\")");
+}
+
 TEST_F(CacheTest, WhatCannotBe) {
   struct Case {
     const char *text, *cache, *said;
