@@ -73,7 +73,7 @@ class Narrowing {
     if (old->type.dtype != DType::kF32 && !(old->type.dtype == DType::kF16 && to_ == DType::kF16))
       return fmt::format("it is of {}, not of float32", name_of(old->type.dtype));
     if (scatter->attributes.text("reduction", "none") != "none") return "its rows are added to";
-    if (const std::string why = to_ == DType::kI8 ? problem_of_rows(*scatter, old->type) : ""; !why.empty())
+    if (std::string why = to_ == DType::kI8 ? problem_of_rows(*scatter, old->type) : ""; !why.empty())
       return why;
     if (old->users.size() != 1) return "the model reads it before the new rows are written, too";
     if (std::count(g_.outputs.begin(), g_.outputs.end(), all) != 1)
@@ -81,7 +81,7 @@ class Narrowing {
     if (all->users.empty()) return "no attention reads it";
     for (const Node* n : all->users) {
       if (!reads_as_cache(*n, all)) return label(*n) + " reads it, too, which is no attention";
-      if (const std::string why = problem_of(*n, all); !why.empty()) return why;
+      if (std::string why = problem_of(*n, all); !why.empty()) return why;
     }
     return "";
   }

@@ -45,7 +45,8 @@ inline T cast_to(F v) {
     return v != F{0};
   } else if constexpr (std::is_floating_point_v<F> && std::is_integral_v<T>) {
     constexpr T lo = std::numeric_limits<T>::min(), hi = std::numeric_limits<T>::max();
-    constexpr F end = static_cast<F>(hi / 2 + 1) * F{2};  // the first value that does not fit
+    constexpr T middle = hi / 2 + 1;
+    constexpr F end = static_cast<F>(middle) * F{2};  // the first value that does not fit
     if (v != v) return T{0};
     return v <= static_cast<F>(lo) ? lo : v >= end ? hi : static_cast<T>(v);
   } else {
