@@ -1,5 +1,5 @@
-# What `cmake --install` puts where. Components: `compiler`, the program; `files`, all beside it; `portable`, for the
-# Python wheel, the program with little to be shared and the licences of what is in it.
+# What `cmake --install` puts where. Components: `compiler`, the program; `files`, all beside it; `licences`, for the
+# Python wheel, those of what is inside it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME files)
@@ -21,18 +21,10 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sinter.pc DESTINATION share/pkgconfig)
 
 # The man page and completions are the help, as the program that was built tells it.
 set(manual ${CMAKE_CURRENT_BINARY_DIR}/manual)
-set(tellers $<TARGET_FILE:sinter>)
-if(BLIS)
-  list(APPEND tellers $<TARGET_FILE:sinter_portable>)
-endif()
-install(CODE "foreach(sinter ${tellers})
-                if(EXISTS \"\${sinter}\")
-                  file(MAKE_DIRECTORY \"${manual}\")
-                  foreach(kind man bash zsh fish)
-                    execute_process(COMMAND \"\${sinter}\" manual \${kind} -o \"${manual}/\${kind}\" COMMAND_ERROR_IS_FATAL ANY)
-                  endforeach()
-                  break()
-                endif()
+install(CODE "file(MAKE_DIRECTORY \"${manual}\")
+              foreach(kind man bash zsh fish)
+                execute_process(COMMAND \"$<TARGET_FILE:sinter>\" manual \${kind}
+                                        -o \"${manual}/\${kind}\" COMMAND_ERROR_IS_FATAL ANY)
               endforeach()")
 install(FILES ${manual}/man DESTINATION share/man/man1 RENAME sinter.1)
 install(FILES ${manual}/bash DESTINATION share/bash-completion/completions RENAME sinter)
@@ -41,15 +33,12 @@ install(FILES ${manual}/fish DESTINATION share/fish/vendor_completions.d RENAME 
 
 install(FILES LICENSE CHANGELOG.md DESTINATION share/doc/sinter)
 
-if(BLIS)
-  install(TARGETS sinter_portable RUNTIME DESTINATION bin COMPONENT portable EXCLUDE_FROM_ALL)
-  foreach(package libprotobuf-dev libonnx-dev libfmt-dev libblis-serial-dev nlohmann-json3-dev libcli11-dev libstb-dev)
-    if(EXISTS /usr/share/doc/${package}/copyright)
-      install(FILES /usr/share/doc/${package}/copyright DESTINATION share/doc/sinter/third-party RENAME ${package}
-              COMPONENT portable EXCLUDE_FROM_ALL)
-    endif()
-  endforeach()
-endif()
+foreach(package libprotobuf-dev libonnx-dev libfmt-dev nlohmann-json3-dev libcli11-dev libstb-dev libjs-d3)
+  if(EXISTS /usr/share/doc/${package}/copyright)
+    install(FILES /usr/share/doc/${package}/copyright DESTINATION share/doc/sinter/third-party RENAME ${package}
+            COMPONENT licences EXCLUDE_FROM_ALL)
+  endif()
+endforeach()
 
 # `cpack` in the build folder: a .deb of this machine's release.
 set(CPACK_GENERATOR DEB)

@@ -205,7 +205,7 @@ TEST_F(Faults, AFullDeviceIsAnError) {
   }
 }
 
-// OpenBLAS would start threads before main, and wait for them for ever.
+// Neither while libraries are loaded nor later does a command wait for ever where memory is short.
 TEST_F(Faults, LittleMemoryDoesNotHang) {
   for (const char* command : {"--help", "ops", "compile $M -o $O"})
     for (const int kilobytes : {100000, 150000}) {

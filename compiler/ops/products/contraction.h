@@ -1,4 +1,5 @@
-// Matrix products for eval: f32 and f64 by a BLAS, integers by plain loops that wrap.
+// Matrix products for eval: f32 and f64 with the same bits on every machine (matrix_product.h), integers by
+// plain loops that wrap.
 #pragma once
 #include <cstdint>
 

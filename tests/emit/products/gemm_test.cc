@@ -34,7 +34,7 @@ void then(Sheet& s, const char* op, const AttributeList& attributes, const Tenso
   infer(g, *n);
 }
 
-// What must come out is given: evaluate() has a BLAS do its products, which makes no such promise.
+// What must come out is given: evaluate() sums in an order of its own.
 void into(GeneratedBatch& batch, const std::string& name, Sheet& s) {
   const auto zeros = [](const Value* v) {
     Ints dims;
