@@ -128,10 +128,12 @@ class Model(Runnable):
     def seed(self, number: int) -> None:
         """Begins the random numbers of a seed: of a model compiled with ``random="state"``.
 
-        Runs that follow differ from each other; the same seed gives the same runs again.
+        Runs that follow differ from each other; the same seed gives the same runs again. UsageError where the code
+        doesn't run in this process (`sinter run --seed` begins a program's).
         """
-        if runs_here(self.target):
-            self._loaded().seed(number)
+        if not runs_here(self.target):
+            raise UsageError(f"seed: code for {self.target} runs as a program of its own, each time from seed 0")
+        self._loaded().seed(number)
 
     def run_list(self, inputs: Sequence[Any], on: Optional[str] = None) -> List[np.ndarray]:
         """The same from a list in the model's order to a list, however many outputs there are."""

@@ -23,7 +23,7 @@ class Quantized:
     ``sinter.compile`` takes ``model`` as it is; ``report`` is what ``sinter quantize --report`` writes.
     """
 
-    model: bytes
+    model: bytes = dataclasses.field(repr=False)
     report: Dict[str, Any]
 
     def save(self, path: program.Path) -> None:

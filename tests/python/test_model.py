@@ -165,6 +165,26 @@ class Compiling(unittest.TestCase):
         for options in ({"weights": "file", "threads": 2}, {"trace": True}):
             np.testing.assert_array_equal(sinter.compile(MLP, dims={"N": 2}, **options).run(rows(2)), want, str(options))
 
+    def test_seeds_of_random_numbers(self):
+        # y = RandomNormalLike(x), float32[4].
+        noise = bytes.fromhex(
+            "080812003a3f0a180a0178120179221052616e646f6d4e6f726d616c4c696b651201675a0f0a0178120a0a0808011204"
+            "0a020804620f0a0179120a0a08080112040a02080442040a001011"
+        )
+        model, x = sinter.compile(noise, random="state"), np.zeros(4, np.float32)
+        first = [model.run(x) for _ in range(3)]
+        self.assertEqual(len({run.tobytes() for run in first}), 3)
+        for number, again in ((0, True), (1, False), (2**64 - 1, False), (0, True)):
+            model.seed(number)
+            for run in first:
+                self.assertEqual(np.array_equal(model.run(x), run), again, number)
+        with self.assertRaises(sinter.UsageError):
+            sinter.compile(noise).seed(1)
+        other = sinter.compile(noise, random="state", target="aarch64")
+        if not next(t for t in sinter.targets() if t.name == other.target).runs_here:
+            with self.assertRaises(sinter.UsageError):
+                other.seed(1)
+
     def test_another_architecture(self):
         other = "aarch64" if not next(t for t in sinter.targets() if t.name == "aarch64").runs_here else "avx2"
         model = sinter.compile(MLP, target=other, dims={"N": "<=3"})
@@ -219,6 +239,7 @@ class Compiling(unittest.TestCase):
             quantized = sinter.quantize(MLP, file, data=({"features": s} for s in samples), dims={"N": 1})
             self.assertEqual(file.read_bytes(), quantized.model)
         self.assertIn("outputs", quantized.report)
+        self.assertNotIn("model=", repr(quantized))
         x = samples[0]
         exact = sinter.compile(MLP, dims={"N": 1}).run(x)
         np.testing.assert_allclose(
