@@ -12,6 +12,7 @@
 #include "driver/errors.h"
 #include "driver/output_file.h"
 #include "driver/sample_folder.h"
+#include "driver/score.h"
 #include "driver/session.h"
 #include "ir/error.h"
 #include "ir/nearest.h"
@@ -27,9 +28,8 @@ namespace fs = std::filesystem;
 using quantize::FloatModel;
 
 struct Options {
-  std::string model, data, output, report, html, custom_ops;
+  std::string model, data, output, report, html, custom_ops, max_loss, score;
   std::vector<std::string> images, dims, keep;
-  double least_snr = 0;
   int weights_only = 0;
 };
 
@@ -201,11 +201,23 @@ int quantize_weights(const Options& o, const FloatModel& model, const std::vecto
   return kExitOk;
 }
 
+// --max-loss: of the score where there is one, else the dB that each output must have.
+AllowedLoss allowed_loss(const Options& o) {
+  AllowedLoss loss;
+  if (!o.max_loss.empty() && (!parse(o.max_loss, loss) || (loss.percent && o.score.empty())))
+    throw UsageError(
+        fmt::format("--max-loss {}: want {}", sinter::quoted(o.max_loss),
+                    o.score.empty() ? "dB, such as 35" : "what the score may lose, such as 0.5 or 1%"));
+  return loss;
+}
+
 int quantize_layers(const Options& o, const FloatModel& model, const std::vector<DeclaredInput>& inputs,
                     const Samples& samples) {
   const quantize::Layers layers = quantize::choose_layers(model, {});
   if (layers.layers.empty())
     refuse("no Conv, ConvTranspose, Gemm or MatMul with constant weights of float32");
+  const AllowedLoss loss = allowed_loss(o);
+  const double whole = o.score.empty() ? 0 : score_of(o.score, o.model), least = loss.least(whole);
   const quantize::Twin twin(model, layers);
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "twin.onnx";
@@ -220,11 +232,24 @@ int quantize_layers(const Options& o, const FloatModel& model, const std::vector
         return session.run(files.of(first, count, more), outputs);
       },
       files.count());
-  search.find(o.least_snr, {o.keep.begin(), o.keep.end()});
+  const auto file_of = [&](const quantize::Setting& s) {
+    return quantize::quantised_model(model, layers, twin, s);
+  };
+  const quantize::Judge judge = [&](const quantize::Setting& s) {
+    const fs::path candidate = folder.path() / "candidate.onnx";
+    write_model(file_of(s), candidate);
+    return score_of(o.score, candidate) >= least;
+  };
+  search.find(loss.amount, {o.keep.begin(), o.keep.end()}, o.score.empty() ? quantize::Judge() : judge);
   print_layers(model, search);
-  write_model(quantize::quantised_model(model, layers, twin, search.setting()), o.output);
+  write_model(file_of(search.setting()), o.output);
   nlohmann::ordered_json report;
   report["samples"] = samples.size();
+  if (!o.score.empty()) {
+    const double score = score_of(o.score, o.output);
+    fmt::print("score {:.6g}, of the float model {:.6g}\n", score, whole);
+    report["score"] = {{"float", whole}, {"least", least}, {"written", score}};
+  }
   report["layers"] = layers_json(model, search, twin);
   finish(o, inputs, samples, files, search.floats(), std::move(report));
   return kExitOk;
@@ -232,6 +257,11 @@ int quantize_layers(const Options& o, const FloatModel& model, const std::vector
 
 int run(const Options& o) {
   if (!o.html.empty()) require_page_libraries();
+  allowed_loss(o);
+  if (!o.score.empty() && o.max_loss.empty())
+    throw UsageError("--score: say with --max-loss what may be lost of it, such as 0.5 or 1%");
+  if (!o.score.empty() && o.weights_only)
+    throw UsageError("--score: with --weights-only all layers are stored alike, none is chosen by it");
   const ModelOptions m = model_options(o, o.model);
   const std::vector<DeclaredInput> inputs = declared_inputs(o.model, import_options(m));
   if (inputs.empty()) import_model(o.model);  // says what is wrong with the file
@@ -256,10 +286,15 @@ std::function<int()> declare_quantize(CLI::App& app) {
   app.add_option("--image", o->images, "how a picture becomes an input: as in sinter run")
       ->allow_extra_args(false);
   app.add_option(
-         "--max-loss", o->least_snr,
+         "--max-loss", o->max_loss,
          "DB: each output's signal to noise ratio is at least this; the layers that cost most stay in "
-         "float32 until it is")
-      ->option_text("DB");
+         "float32 until it is.\nWith --score: what the score may lose, such as 0.5 or 1%")
+      ->option_text("DB|LOSS");
+  app.add_option(
+         "--score", o->score,
+         "a command that prints how good a model is, more is better; {model} in it stands for the file, "
+         "a .onnx.\nIt is run for the float model and for some of those that are tried")
+      ->option_text("COMMAND");
   app.add_option("--weights-only", o->weights_only,
                  "8 or 4: only weights get fewer bits, activations stay floats; no samples are needed")
       ->check(CLI::IsMember({8, 4}));

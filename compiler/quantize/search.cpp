@@ -41,15 +41,19 @@ Search::Search(const FloatModel& model, const Layers& layers, const Twin& twin, 
   few_ = std::clamp<size_t>(kRuns / (4 * layers.sites.size() + 1), 1, std::min<size_t>(8, samples));
 }
 
-void Search::find(double least_snr, std::set<std::string> kept) {
+void Search::find(double least_snr, std::set<std::string> kept, const Judge& judge) {
   run_floats();
   choose_steps();
   choose_corrections();
   rank();
   kept_ = std::move(kept);
   setting_ = with_layers(kept_);
+  const auto clear = [&](const Setting& s) {
+    const std::vector<double> noise = noise_of(s, samples_);
+    return std::all_of(noise.begin(), noise.end(), [&](double n) { return snr(n) >= least_snr; });
+  };
+  keep_worst(judge ? judge : clear, kept_);
   noise_ = noise_of(setting_, samples_);
-  keep_worst(least_snr, kept_);
 }
 
 // The setting with all layers but those in `kept`.
@@ -157,28 +161,24 @@ void Search::rank() {
   }
 }
 
-// The fewest layers, by what they cost alone, without which each output has `least_snr`.
-void Search::keep_worst(double least_snr, const std::set<std::string>& kept) {
+// The fewest layers, by what they cost alone, without which it is enough.
+void Search::keep_worst(const Judge& enough, const std::set<std::string>& kept) {
   std::vector<const LayerReport*> order;
   for (const LayerReport& r : reports_) order.push_back(&r);
   std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->loss > b->loss; });
-  const auto good = [&](const std::vector<double>& noise) {
-    return std::all_of(noise.begin(), noise.end(), [&](double n) { return snr(n) >= least_snr; });
-  };
   const auto without = [&](size_t n) {
     std::set<std::string> names = kept;
     for (size_t i = 0; i < n; ++i) names.insert(label_of(model_.node(order[i]->node)));
     return names;
   };
   size_t lo = 0, hi = order.size();  // lo is not enough; hi is
-  if (!good(noise_)) {
+  if (!enough(setting_)) {
     while (hi - lo > 1) {
       const size_t mid = (lo + hi) / 2;
-      (good(noise_of(with_layers(without(mid)), samples_)) ? hi : lo) = mid;
+      (enough(with_layers(without(mid))) ? hi : lo) = mid;
     }
     kept_ = without(hi);
     setting_ = with_layers(kept_);
-    noise_ = noise_of(setting_, samples_);
   }
   for (LayerReport& r : reports_) r.kept = kept_.count(label_of(model_.node(r.node))) != 0;
 }

@@ -19,6 +19,9 @@ namespace sinter::quantize {
 using RunTwin = std::function<std::vector<std::vector<Tensor>>(
     size_t first, size_t count, const std::vector<Tensor>& inputs, const std::vector<std::string>& outputs)>;
 
+// Whether a model of this setting is good enough.
+using Judge = std::function<bool(const Setting&)>;
+
 // What came of one layer of bytes.
 struct LayerReport {
   int node = 0;
@@ -31,9 +34,10 @@ class Search {
  public:
   Search(const FloatModel& model, const Layers& layers, const Twin& twin, RunTwin run, size_t samples);
 
-  // Finds steps and corrections for all layers, then, where `least_snr` (dB) isn't reached at each output,
-  // keeps the layers in floats that cost most. `kept` stay so in any case.
-  void find(double least_snr, std::set<std::string> kept);
+  // Finds steps and corrections for all layers, then, where that isn't enough, keeps the layers in floats
+  // that cost most. `kept` stay so in any case. Enough is `least_snr` (dB) at each output, or what `judge`
+  // says.
+  void find(double least_snr, std::set<std::string> kept, const Judge& judge = {});
 
   const Setting& setting() const { return setting_; }
   const std::set<std::string>& kept() const { return kept_; }
@@ -48,7 +52,7 @@ class Search {
   void choose_steps();
   void choose_corrections();
   void rank();
-  void keep_worst(double least_snr, const std::set<std::string>& kept);
+  void keep_worst(const Judge& enough, const std::set<std::string>& kept);
   Setting with_layers(const std::set<std::string>& kept) const;
   std::vector<double> noise_of(const Setting& s, size_t samples) const;
   double loss_of(const Setting& s, size_t samples) const;

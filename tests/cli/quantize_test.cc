@@ -122,6 +122,56 @@ TEST_F(Quantize, KeepsTheWorstLayersInFloats) {
          "no such node");
 }
 
+// The score is given by how many layers are bytes: each costs one.
+TEST_F(Quantize, ACommandScores) {
+  save_net();
+  const std::string count =
+      "echo chatter; echo noise >&2; expr 100 - $(grep -a -o QuantizeLinear {model} | wc -l)";
+  const auto quantized = [&](const std::string& loss) {
+    expect({"quantize", path("net.onnx"), "--data", path("data"), "-o", path("q.onnx"), "--score", count,
+            "--max-loss", loss, "--report", path("r.json")},
+           0, "of the float model 100");
+    return nlohmann::json::parse(contents(path("r.json")));
+  };
+  size_t bytes = 7;
+  for (const char* loss : {"1000", "3%", "0"}) {
+    const auto report = quantized(loss);
+    const auto& score = report["score"];
+    EXPECT_GE(score["written"].get<double>(), score["least"].get<double>()) << loss;
+    size_t left = 0;
+    for (const auto& l : report["layers"]) left += l["type"] == "int8" ? 1 : 0;
+    EXPECT_LT(left, bytes) << loss;
+    bytes = left;
+  }
+  EXPECT_EQ(ops_of(path("q.onnx")).count("QuantizeLinear"), 0u);
+  struct {
+    const char *score, *loss;
+    int code;
+    const char* said;
+  } const wrong[] = {
+      {"exit 3", "1%", 3, "--score: the command ended with code 3"},
+      {"echo it is fine", "1%", 3, "the last word that the command prints is no number: \"fine\""},
+      {"true", "1%", 3, "is no number: \"\""},
+      {"echo nan", "1", 3, "is no number"},
+      {"echo 1", "much", 2, "what the score may lose, such as 0.5 or 1%"},
+      {"echo 1", "-1", 2, "what the score may lose"},
+      {"", "1%", 2, "want dB, such as 35"},
+  };
+  for (const auto& w : wrong) {
+    std::vector<std::string> command = {"quantize",
+                                        path("net.onnx"),
+                                        "--data",
+                                        path("data"),
+                                        "-o",
+                                        path("q.onnx"),
+                                        "--max-loss=" + std::string(w.loss)};
+    if (*w.score) command.insert(command.end(), {"--score", w.score});
+    expect(command, w.code, w.said);
+  }
+  expect({"quantize", path("net.onnx"), "--data", path("data"), "-o", path("q.onnx"), "--score", "echo 1"}, 2,
+         "say with --max-loss what may be lost");
+}
+
 TEST_F(Quantize, WeightsOnly) {
   save_text(
       "g (float[N,64] x) => (float[N,40] y) { h = MatMul(x, w0) r = Relu(h) y = Gemm<transB = 1>(r, w1, b) }",
