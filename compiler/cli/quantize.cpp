@@ -212,11 +212,10 @@ AllowedLoss allowed_loss(const Options& o) {
 }
 
 int quantize_layers(const Options& o, const FloatModel& model, const std::vector<DeclaredInput>& inputs,
-                    const Samples& samples) {
+                    const Samples& samples, const AllowedLoss& loss) {
   const quantize::Layers layers = quantize::choose_layers(model, {});
   if (layers.layers.empty())
     refuse("no Conv, ConvTranspose, Gemm or MatMul with constant weights of float32");
-  const AllowedLoss loss = allowed_loss(o);
   const double whole = o.score.empty() ? 0 : score_of(o.score, o.model), least = loss.least(whole);
   const quantize::Twin twin(model, layers);
   const TemporaryFolder folder;
@@ -257,7 +256,7 @@ int quantize_layers(const Options& o, const FloatModel& model, const std::vector
 
 int run(const Options& o) {
   if (!o.html.empty()) require_page_libraries();
-  allowed_loss(o);
+  const AllowedLoss loss = allowed_loss(o);
   if (!o.score.empty() && o.max_loss.empty())
     throw UsageError("--score: say with --max-loss what may be lost of it, such as 0.5 or 1%");
   if (!o.score.empty() && o.weights_only)
@@ -271,7 +270,7 @@ int run(const Options& o) {
   check_kept(model, o.keep);
   if (o.weights_only) return quantize_weights(o, model, inputs, samples);
   if (samples.empty()) throw UsageError("quantize: give samples of the model's inputs: --data DIR");
-  return quantize_layers(o, model, inputs, samples);
+  return quantize_layers(o, model, inputs, samples, loss);
 }
 
 }  // namespace

@@ -10,12 +10,13 @@ namespace sinter {
 // but 0, or no number.
 double score_of(const std::string& command, const std::filesystem::path& model);
 
-// What may be lost of a score: "0.5", or "1%" of it. Empty where `text` is neither.
+// What may be lost of a score: "0.5", or "1%" of it.
 struct AllowedLoss {
   double amount = 0;
   bool percent = false;
   double least(double score) const;  // that is enough where a float model's is this
 };
+// False where `text` is neither.
 bool parse(const std::string& text, AllowedLoss&);
 
 }  // namespace sinter

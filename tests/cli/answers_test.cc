@@ -4,6 +4,7 @@
 #include <array>
 
 #include "driver/options.h"
+#include "input_file.h"
 #include "program.h"
 #include "sinter/tensor_file.h"
 
@@ -17,9 +18,7 @@ class Answers : public testing::Test {
              const std::vector<double>& values) {
     Tensor x(t, std::move(shape));
     for (size_t i = 0; i < values.size(); ++i) x.set_real(static_cast<int64_t>(i), values[i]);
-    const std::string problem = write_tensor(path(name), "x", *element_type(onnx_of(x.dtype())), x.shape(),
-                                             reinterpret_cast<const unsigned char*>(x.data()));
-    ASSERT_EQ(problem, "");
+    write_input(path(name), x);
   }
   // A model whose outputs are its inputs.
   void save(const std::string& name, const std::string& ins, const std::string& outs,

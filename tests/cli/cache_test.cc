@@ -10,6 +10,7 @@
 #include "driver/interrupt.h"
 #include "driver/options.h"
 #include "driver/process.h"
+#include "input_file.h"
 #include "program.h"
 #include "sinter/tensor_file.h"
 
@@ -82,11 +83,7 @@ class CacheTest : public testing::Test {
     save(m, path("m.onnx"));
   }
 
-  void write(const std::string& name, const Tensor& t) {
-    const std::string problem = write_tensor(path(name), "x", *element_type(onnx_of(t.dtype())), t.shape(),
-                                             reinterpret_cast<const unsigned char*>(t.data()));
-    ASSERT_EQ(problem, "");
-  }
+  void write(const std::string& name, const Tensor& t) { write_input(path(name), t); }
 
   // The inputs of each step: many rows first, then one at a time.
   std::vector<std::string> write_inputs(const Net& net) {

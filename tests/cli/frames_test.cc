@@ -10,6 +10,7 @@
 
 #include "driver/frame_words.h"
 #include "driver/options.h"
+#include "input_file.h"
 #include "program.h"
 #include "sinter/tensor_file.h"
 
@@ -19,11 +20,7 @@ namespace {
 class Frames : public testing::Test {
  protected:
   std::string path(const std::string& name) { return (folder_.path() / name).string(); }
-  void write(const std::string& name, const Tensor& t) {
-    const std::string problem = write_tensor(path(name), "x", *element_type(onnx_of(t.dtype())), t.shape(),
-                                             reinterpret_cast<const unsigned char*>(t.data()));
-    ASSERT_EQ(problem, "");
-  }
+  void write(const std::string& name, const Tensor& t) { write_input(path(name), t); }
   static Tensor bytes(std::vector<int64_t> shape, const std::vector<int>& values) {
     Tensor t(DType::kU8, std::move(shape));
     for (size_t i = 0; i < values.size(); ++i) t.set_integer(static_cast<int64_t>(i), values[i]);

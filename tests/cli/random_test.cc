@@ -7,6 +7,7 @@
 #include "driver/interrupt.h"
 #include "driver/options.h"
 #include "driver/process.h"
+#include "input_file.h"
 #include "ir/tensor.h"
 #include "program.h"
 #include "sinter/tensor_file.h"
@@ -54,11 +55,7 @@ class RandomTest : public testing::Test {
  protected:
   std::string path(const std::string& name) { return (folder_.path() / name).string(); }
 
-  void write(const std::string& name, const Tensor& t) {
-    const std::string problem = write_tensor(path(name), "x", *element_type(onnx_of(t.dtype())), t.shape(),
-                                             reinterpret_cast<const unsigned char*>(t.data()));
-    ASSERT_EQ(problem, "");
-  }
+  void write(const std::string& name, const Tensor& t) { write_input(path(name), t); }
 
   // The outputs of a run of the program, joined over its steps.
   std::vector<std::vector<double>> run(const std::vector<std::string>& outputs,

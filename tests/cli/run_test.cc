@@ -14,6 +14,7 @@
 #pragma GCC diagnostic pop
 
 #include "driver/options.h"
+#include "input_file.h"
 #include "program.h"
 #include "sinter/tensor_file.h"
 
@@ -23,11 +24,7 @@ namespace {
 class Run : public testing::Test {
  protected:
   std::string path(const std::string& name) { return (folder_.path() / name).string(); }
-  void write(const std::string& name, const Tensor& t) {
-    const std::string problem = write_tensor(path(name), "x", *element_type(onnx_of(t.dtype())), t.shape(),
-                                             reinterpret_cast<const unsigned char*>(t.data()));
-    ASSERT_EQ(problem, "");
-  }
+  void write(const std::string& name, const Tensor& t) { write_input(path(name), t); }
   TemporaryFolder folder_;
 };
 

@@ -11,6 +11,7 @@
 #include "driver/inputs.h"
 #include "driver/options.h"
 #include "import/onnx.h"
+#include "input_file.h"
 #include "ops/op.h"
 #include "program.h"
 #include "sinter/tensor_file.h"
@@ -123,11 +124,7 @@ class StateTest : public testing::Test {
   static constexpr int64_t kSteps = 7;
   std::string path(const std::string& name) { return (folder_.path() / name).string(); }
 
-  void write(const std::string& name, const Tensor& t) {
-    const std::string problem = write_tensor(path(name), "x", *element_type(onnx_of(t.dtype())), t.shape(),
-                                             reinterpret_cast<const unsigned char*>(t.data()));
-    ASSERT_EQ(problem, "");
-  }
+  void write(const std::string& name, const Tensor& t) { write_input(path(name), t); }
 
   void save_net(const Net& m) {
     onnx::ModelProto proto = parse_text("<ir_version: 8, opset_import: [\"\" : 17]>\n" + m.text);
