@@ -77,7 +77,7 @@ std::string examples_of(const std::string& command) {
        "  sinter quantize bert.onnx --weights-only 4 -o bert_int4.onnx"},
       {"tune", "  sinter tune net.onnx --target cortex-a72 --on ssh:pi4 -o pi4.json"},
       {"ops", "  sinter ops\n  sinter ops --markdown"},
-      {"targets", "  sinter targets"},
+      {"targets", "  sinter targets\n  sinter targets --markdown"},
       {"passes", "  sinter passes"},
       {"manual", "  sinter manual man | man -l -\n  source <(sinter manual bash)"},
   };

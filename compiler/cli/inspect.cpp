@@ -82,7 +82,7 @@ void print_table(const Compiled& c) {
                text(states, s));
   fmt::print("\n{:>4}  {:<34} {:<18} {:<26} {:>9} {:>9} {:<10} {:>10}  {}\n", "#", "layer", "kernel",
              "output", "MFLOP", "us", "waits for", "weights", "arena");
-  const Machine machine = machine_of(*c.target);
+  const CoreSpeed& machine = c.target->speed;
   const std::vector<LayerCost> costs = layer_costs(c.plan, *c.target);
   double flops = 0, cycles = 0;
   const bool halves = uses_halves(c);

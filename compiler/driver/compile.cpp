@@ -186,13 +186,13 @@ void compute_halves(const ModelOptions& o, const ImportOptions& import, const Ta
     if (std::none_of(g.nodes.begin(), g.nodes.end(), [&](const auto& n) { return n->name == name; }))
       throw UsageError(fmt::format("--keep-f32 {}: the model has no such node", sinter::quoted(name)));
   if (!o.fp16) return;
-  if (!target.halves)
+  if (!target.features.halves)
     o.say(fmt::format(
         "sinter: note: {} has no arithmetic of halves: --fp16 stores the weights of products in 16 bits "
         "there, and computes float32; `sinter targets` lists those that have\n",
         target.name));
-  passes.halves = target.halves;
-  passes.half_weights = !target.halves;
+  passes.halves = target.features.halves;
+  passes.half_weights = !target.features.halves;
   passes.half_error = o.fp16_error;
   passes.keep_f32.insert(o.keep_f32.begin(), o.keep_f32.end());
   passes.samples = samples_of(o, import, g);
@@ -273,10 +273,10 @@ int64_t rewrite_graph(const ModelOptions& o, const ImportOptions& import, const 
   c.half_weights = !o.fast_weights && (o.fp16 || has_half_constants(*c.graph));
   PassOptions passes;
   passes.exact = o.exact;
-  passes.tile_matrices = c.target->tile_matrices;
+  passes.tile_matrices = c.target->features.tile_matrices;
   // Winograd's floats may be faster where no instruction sums products of bytes, but they take many times as
   // much.
-  passes.byte_products = c.target->dot_products || !o.fast_weights;
+  passes.byte_products = c.target->features.dot_products || !o.fast_weights;
   HalfReport report;
   passes.half_report = &report;
   compute_halves(o, import, *c.target, *c.graph, passes);

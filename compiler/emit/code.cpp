@@ -16,7 +16,7 @@
 #include "ops/op.h"
 #include "plan/parallel_regions.h"
 #include "plan/strips.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 namespace {
@@ -160,10 +160,10 @@ class Code {
     for (const Entry& e : entries_)
       for (const std::string& h : e.layer->includes) (h.rfind("sinter/", 0) == 0 ? headers : own).insert(h);
     for (const std::string& h : own) p_.line("#include \"{}\"", h);
-    if (machine_of(target_).in_order) p_.line("#include \"sinter/in_order.h\"");
+    if (target_.speed.in_order) p_.line("#include \"sinter/in_order.h\"");
     const bool dots = std::any_of(headers.begin(), headers.end(),
                                   [](const std::string& h) { return h.rfind("sinter/dot", 0) == 0; });
-    if (target_.dot_products && dots) p_.line("#include \"sinter/dot_products.h\"");
+    if (target_.features.dot_products && dots) p_.line("#include \"sinter/dot_products.h\"");
     const bool halves = std::any_of(entries_.begin(), entries_.end(), [](const Entry& e) {
       return e.layer->node->freedom.halves == Halves::kComputed;
     });

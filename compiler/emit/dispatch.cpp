@@ -13,17 +13,17 @@ namespace sinter {
 
 int core_level(const Target& t) {
   const std::string isa = t.isa;
-  if (isa == "neon") return t.byte_matrices ? 3 : t.dot_products ? 2 : 1;
-  if (t.tile_matrices) return 0;
+  if (isa == "neon") return t.features.byte_matrices ? 3 : t.features.dot_products ? 2 : 1;
+  if (t.features.tile_matrices) return 0;
   if (isa == "sse42") return 1;
   if (isa == "avx2") return 2;
-  if (isa == "avx512") return t.dot_products ? 4 : 3;
+  if (isa == "avx512") return t.features.dot_products ? 4 : 3;
   return 0;
 }
 
 std::vector<const Target*> told_apart(std::vector<const Target*> targets) {
   for (const Target* t : targets) {
-    if (t->tile_matrices)
+    if (t->features.tile_matrices)
       refuse(
           "--target: {} can't be one of several: the system says only while a net runs whether it may use "
           "AMX",

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ir/error.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 
@@ -82,7 +82,7 @@ std::string Epilogue::address(size_t k, const std::vector<std::string>& index) c
 // Constants and what all rows share stay in the caches.
 bool Epilogue::is_asked_for(size_t k) const {
   const Strided& s = operands_[k];
-  return machine_of(w_.target).asks_ahead && s.dtype == w_.element.dtype && !values_[k]->data &&
+  return w_.target.speed.asks_ahead && s.dtype == w_.element.dtype && !values_[k]->data &&
          s.strides.size() > 1 && !s.strides.back().is(0) && s.one_or_full.back().is(0) &&
          !s.strides[s.strides.size() - 2].is(0);
 }

@@ -35,7 +35,7 @@ class Epilogue {
                      Printer& out) const;
   // Lines that ask for what vector() will read of tensors that other layers made, of a panel's channels from
   // `index` on: for the beginning of a tile, where its products take long enough. Nothing where nothing is
-  // read, or the processor foresees it (Machine::asks_ahead).
+  // read, or the processor foresees it (CoreSpeed::asks_ahead).
   void ask_ahead(const std::vector<std::string>& index, Printer& out) const;
   // The same for each t of a tile of `rows` (C++ text).
   void ask_for_rows(const char* rows, const std::vector<std::string>& index, Printer& out) const;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 
@@ -208,7 +208,7 @@ class Nest {
     if (has_integer_lanes(*value_)) w_.include("sinter/lanes.h");
     const bool whole = inner.extent.is_static() && inner.extent.value() % w_.target.lanes == 0;
     // Rounding to integers is a long chain of words, which cores in order would wait for.
-    const bool waits = has_integer_lanes(*value_) && machine_of(w_.target).in_order;
+    const bool waits = has_integer_lanes(*value_) && w_.target.speed.in_order;
     if (!whole) w_.out.line("std::int64_t i = {};", begin_);
     if (waits) w_.out.line("SINTER_UNROLL_FOUR");
     if (whole) {

@@ -52,8 +52,8 @@ class Model {
         i_(layer),
         l_(plan.layers[layer]),
         n_(*l_.node),
-        target_(n_.freedom.halves == Halves::kComputed && t.halves ? in_halves(t) : t),
-        m_(machine_of(target_)) {}
+        target_(n_.freedom.halves == Halves::kComputed && t.features.halves ? in_halves(t) : t),
+        m_(target_.speed) {}
 
   LayerCost cost() {
     count_bytes();
@@ -124,7 +124,7 @@ class Model {
   double products_a_cycle() const {
     if (!of_bytes()) return lanes() * m_.fma * m_.tile_share;
     // A dot product sums four; without one, three instructions multiply and add sixteen (mac_bytes.h).
-    const double times = target_.byte_matrices ? 8 : target_.dot_products ? 4 : 4.0 / 3;
+    const double times = target_.features.byte_matrices ? 8 : target_.features.dot_products ? 4 : 4.0 / 3;
     return lanes() * m_.fma * times * m_.tile_share * 0.85;
   }
 
@@ -189,7 +189,7 @@ class Model {
   const Layer& l_;
   const Node& n_;
   const Target& target_;
-  const Machine m_;
+  const CoreSpeed& m_;
   LayerCost c_;
 };
 
@@ -218,7 +218,7 @@ std::vector<LayerCost> layer_costs(const Plan& plan, const Target& target) {
   for (const Layer& l : plan.layers) bytes += weight_bytes(l);
   std::vector<LayerCost> costs;
   for (size_t i = 0; i < plan.layers.size(); ++i)
-    costs.push_back(Model(plan, i, target, bytes > machine_of(target).l2).cost());
+    costs.push_back(Model(plan, i, target, bytes > target.speed.l2).cost());
   return costs;
 }
 

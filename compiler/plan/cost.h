@@ -2,11 +2,11 @@
 //
 // The model is coarse on purpose. It adds up a layer's arithmetic (operations over what the units do a cycle,
 // by Kernel's `work`), and the bytes that stream in beside it; where an algorithm has a model of its own
-// (Layer::offers), that one's figure is taken. It knows the figures of targets/machine.h and nothing of
+// (Layer::offers), that one's figure is taken. It knows the figures of targets/core_speed.h and nothing of
 // instructions. docs/performance.md says how far it is from a simulator that does.
 #pragma once
 #include "plan/plan.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 

@@ -13,7 +13,7 @@
 #include "plan/parallel_regions.h"
 #include "plan/strips.h"
 #include "plan/views.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 
@@ -548,7 +548,7 @@ Plan plan_graph(const Graph& g, Planning& p) {
   // Layers of bodies are called one by one (emit/control.cpp), and iterations may have an arena each.
   const bool spend = p.spend && p.depth == 0;
   if (spend) find_regions(plan, views);
-  ArenaPlanner(g, views, plan, p.threads > 1 && spend && machine_of(p.target).asks_ahead).run();
+  ArenaPlanner(g, views, plan, p.threads > 1 && spend && p.target.speed.asks_ahead).run();
   return plan;
 }
 

@@ -5,7 +5,7 @@
 
 #include "ops/op.h"
 #include "ops/windows/window.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 namespace {
@@ -197,7 +197,7 @@ bool is_tuned_apart(const std::vector<Node*>& group, const Tuning& tuning) {
 
 void make_strips(const Graph& g, const Target& target, Decisions& decisions, int64_t cache,
                  const Tuning& tuning) {
-  if (cache == 0) cache = machine_of(target).l2;
+  if (cache == 0) cache = target.speed.l2;
   int64_t number = 0;
   for (size_t i = 0; i + 1 < g.nodes.size(); ++i)
     for (const size_t size : {5, 4, 3, 2}) {
@@ -210,7 +210,7 @@ void make_strips(const Graph& g, const Target& target, Decisions& decisions, int
 }
 
 void share_strips(const Graph& g, const Target& target, Decisions& decisions, int threads, int64_t cache) {
-  if (cache == 0) cache = machine_of(target).l2;
+  if (cache == 0) cache = target.speed.l2;
   std::map<int64_t, std::vector<Node*>> groups;
   for (const auto& n : g.nodes)
     if (const auto& tile = decisions.of(*n).row_tile) groups[tile->group].push_back(n.get());

@@ -15,7 +15,7 @@
 
 #include "ops/products/row_product.h"
 #include "plan/plan.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 
@@ -23,13 +23,13 @@ void tell_near_weights(const Graph& g, const Target& t, Decisions& decisions) {
   // Times the model's bytes, when they are packed: some layers have Strassen's 49 sixteenths or Winograd's 36
   // positions for 9 weights.
   constexpr int64_t kPacked = 3;
-  if (kPacked * constant_bytes(g) > machine_of(t).near_weights) return;
+  if (kPacked * constant_bytes(g) > t.speed.near_weights) return;
   for (const auto& n : g.nodes) decisions.change(*n).weights.near = true;
 }
 
 void store_weight_parts(const Graph& g, const Target& t, int threads, Decisions& decisions) {
   constexpr int64_t kManyRows = 96;  // of a thread
-  if (threads < 2 || !t.tile_matrices) return;
+  if (threads < 2 || !t.features.tile_matrices) return;
   std::vector<const Node*> products;
   int64_t bytes = 0;  // that pass in each run: not a table's, of which it takes some rows
   for (const auto& n : g.nodes)
@@ -37,7 +37,7 @@ void store_weight_parts(const Graph& g, const Target& t, int threads, Decisions&
       products.push_back(n.get());
       bytes += static_cast<int64_t>(n->inputs[1]->data->bytes());
     }
-  const bool stay = bytes / 2 * 3 <= machine_of(t).l3;
+  const bool stay = bytes / 2 * 3 <= t.speed.l3;
   for (const Node* n : products) {
     WeightDecision& weights = decisions.change(*n).weights;
     if (stay) weights.stay = true;

@@ -57,7 +57,7 @@ class Adviser {
 
   void say_halves() {
     constexpr double kSaved = 0.45;  // of a layer's time, as the bench's nets go
-    if (!c_.target->halves) return;
+    if (!c_.target->features.halves) return;
     add(kSaved * float_cycles(), "--fp16: layers compute and store float16 where their errors allow it");
   }
   void say_bytes() {
@@ -68,7 +68,7 @@ class Adviser {
       if (c_.plan.layers[i].work == Work::kProducts && w && w->data && is_float(w->type.dtype))
         products += costs_[i].cycles;
     }
-    if (c_.target->dot_products)
+    if (c_.target->features.dot_products)
       add(kSaved * products, "sinter quantize: products of bytes, four of them an instruction");
   }
   void say_core() {

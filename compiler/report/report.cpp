@@ -50,7 +50,7 @@ std::string filled(const std::string& page, const std::map<std::string, std::str
   return out;
 }
 
-ordered_json cost_json(const LayerCost& cost, const Machine& m) {
+ordered_json cost_json(const LayerCost& cost, const CoreSpeed& m) {
   return {{"cycles", std::round(cost.cycles)},
           {"us", std::round(cost.cycles / m.mhz * 1000) / 1000},
           {"bound", text(cost.bound())},
@@ -94,7 +94,7 @@ std::vector<Block> memory_blocks(const Plan& plan) {
 
 ordered_json report_of(const Compiled& c) {
   ordered_json j = ordered_json::parse(c.files.at(c.options.name + ".map"));
-  const Machine m = machine_of(*c.target);
+  const CoreSpeed& m = c.target->speed;
   const std::vector<LayerCost> costs = layer_costs(c.plan, *c.target);
   for (size_t i = 0; i < costs.size(); ++i) {
     j["layers"][i]["modelled"] = cost_json(costs[i], m);

@@ -1,26 +1,36 @@
 // Any processor with a C++17 compiler: no vector words at all, one float at a time.
-#include <algorithm>
-#include <string_view>
-
 #include "targets/target.h"
 
 namespace sinter {
 
-int tile_neon(int vectors);
-int tile_neon_halves(const Target&, int vectors);
-int tile_x86(int vectors, int registers, bool fused);
+namespace {
+int tile(const Target&, int vectors) { return vectors >= 4 ? 2 : 4; }
+}  // namespace
 
 const std::vector<Target>& targets_scalar() {
   static const std::vector<Target> rows = {
-      {"scalar", "any processor, plain C++17", "scalar", 1, 16, false, "", "", "whatever has a compiler", 4},
+      {{.isa = "scalar",
+        .spelt = "none: C++17",
+        .lanes = 1,
+        .registers = 16,
+        .max_vectors = 4,
+        .aarch64 = false,
+        .tile_of = tile,
+        .runs_here = any_core},
+       {.name = "scalar",
+        .what = "any processor, plain C++17",
+        .boards = "whatever has a compiler",
+        .features = {},
+        .speed = {.fma = 1,
+                  .ops = 2,
+                  .l2_bytes = 16,
+                  .memory_bytes = 6,
+                  .again_bytes = 12,
+                  .l1 = 32 << 10,
+                  .l2 = 256 << 10},
+        .is_host = any_core}},
   };
   return rows;
-}
-
-int Target::tile(int vectors) const {
-  if (lanes == 1) return vectors >= 4 ? 2 : 4;
-  if (of_halves) return tile_neon_halves(*this, vectors);
-  return aarch64 ? tile_neon(vectors) : tile_x86(vectors, registers, isa != std::string_view("sse42"));
 }
 
 }  // namespace sinter

@@ -18,7 +18,10 @@ class Target(NamedTuple):
     what: str
     boards: str
     aarch64: bool
+    dot_products: bool  #: one instruction sums four products of bytes
+    byte_matrices: bool  #: products of matrices of bytes (i8mm)
     float16: bool  #: ``fp16=True`` computes in halves
+    tile_matrices: bool  #: products of tiles of bfloat16 (AMX)
     runs_here: bool  #: this machine executes its code
 
 

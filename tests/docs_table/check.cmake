@@ -1,7 +1,22 @@
-# Fails if FILE is not what `SINTER TABLE --markdown ARGS` prints (kept in FRESH). SINTER_UPDATE_GOLDENS=1 rewrites it.
+# Fails if FILE is not what `SINTER TABLE --markdown ARGS` prints (kept in FRESH). With BLOCK it is a part of FILE, between
+# the lines `<!-- table: sinter TABLE --markdown -->` and `<!-- end of table -->`. SINTER_UPDATE_GOLDENS=1 rewrites it.
 execute_process(COMMAND ${SINTER} ${TABLE} --markdown ${ARGS} OUTPUT_FILE ${FRESH} RESULT_VARIABLE code)
 if(NOT code EQUAL 0)
   message(FATAL_ERROR "sinter ${TABLE} --markdown: exit code ${code}")
+endif()
+if(BLOCK)
+  file(READ ${FRESH} table)
+  file(READ ${FILE} text)
+  set(first "<!-- table: sinter ${TABLE} --markdown -->\n")
+  set(last "<!-- end of table -->\n")
+  string(FIND "${text}" "${first}" begin)
+  string(FIND "${text}" "${last}" end)
+  if(begin EQUAL -1 OR end LESS begin)
+    message(FATAL_ERROR "${FILE} has no place for the table of `sinter ${TABLE} --markdown`")
+  endif()
+  string(SUBSTRING "${text}" 0 ${begin} before)
+  string(SUBSTRING "${text}" ${end} -1 after)
+  file(WRITE ${FRESH} "${before}${first}${table}${after}")
 endif()
 if("$ENV{SINTER_UPDATE_GOLDENS}" STREQUAL "1")
   file(COPY_FILE ${FRESH} ${FILE})

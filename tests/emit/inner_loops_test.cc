@@ -281,7 +281,7 @@ TEST_P(InnerLoops, KeepRegisters) {
   check(row, "mixed", mixed_layers(), row.mixed);
   check(row, "further", further_layers(), row.further);
   if (row.bytes > 0) check(row, "bytes", layers_of_bytes(), row.bytes);
-  EXPECT_EQ(row.halves > 0, target(row.target).halves);
+  EXPECT_EQ(row.halves > 0, target(row.target).features.halves);
   Row of_halves = row;  // whose loops are eight products of a sum long; what is left of k is one at a time
   of_halves.least = 32;
   if (row.halves > 0) check(of_halves, "halves", layers_of_halves(), row.halves);

@@ -13,7 +13,7 @@
 #include "kernels/products/panel_weights.h"
 #include "kernels/products/row_source.h"
 #include "ops/op.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 namespace {
@@ -198,8 +198,8 @@ class Writer {
     } else {
       sums.declare("kPixels", start);
     }
-    if (g_.planar && !edge && machine_of(w_.target).asks_ahead) ask_for_next_row(w_, rows_, g_, x_);
-    if (!edge && (!panels_within_tiles() || bytes_of_tile() > machine_of(w_.target).l1))
+    if (g_.planar && !edge && w_.target.speed.asks_ahead) ask_for_next_row(w_, rows_, g_, x_);
+    if (!edge && (!panels_within_tiles() || bytes_of_tile() > w_.target.speed.l1))
       epilogue_.ask_for_rows("kPixels", source_.index("ox + t", channel()), w_.out);
     if (g_.planar) w_.out.line("for (std::int64_t ci = 0; ci < {}; ++ci) {{", g_.in_channels);
     rows_.open_taps(w_.out);

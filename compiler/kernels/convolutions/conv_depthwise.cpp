@@ -11,7 +11,7 @@
 #include "kernels/products/panel_weights.h"
 #include "kernels/windows/rows.h"
 #include "ops/op.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 namespace {
@@ -28,7 +28,7 @@ bool accepts(const Node& n, const Context&) {
 int64_t channels_at_once(const Target& t, const Window& w, int64_t channels, int64_t bytes) {
   const int64_t kLine = 64 / bytes, kFewest = 3 * kLine;
   if (!w.in.back().is_static()) return channels;
-  int64_t most = machine_of(t).l1 / 2 / bytes;
+  int64_t most = t.speed.l1 / 2 / bytes;
   for (size_t a = 0; a + 1 < w.rank(); ++a) most /= w.extent(a);
   most = most / std::max<int64_t>(1, w.in.back().value()) / kLine * kLine;
   if (most < kFewest || most >= channels) return channels;

@@ -12,7 +12,7 @@
 #include "kernels/products/panel_weights.h"
 #include "kernels/windows/rows.h"
 #include "ops/op.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 namespace {
@@ -40,7 +40,7 @@ class Writer {
     const int64_t lanes = w.target.lanes;
     pitch_ = (channels_ * taps_ + lanes - 1) / lanes * lanes;
     // Cores in order have no fast word for a rest: they multiply its zeros.
-    count_ = machine_of(w.target).in_order ? pitch_ : channels_ * taps_;
+    count_ = w.target.speed.in_order ? pitch_ : channels_ * taps_;
     panels_ = panels_of(w.target, weight_.dim(0), std::min<int64_t>(window_.out.back().hi(), 64));
   }
 

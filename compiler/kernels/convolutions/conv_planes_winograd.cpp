@@ -19,7 +19,7 @@
 #include "kernels/products/panel_weights.h"
 #include "kernels/windows/rows.h"
 #include "ops/op.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 namespace {
@@ -73,7 +73,7 @@ int64_t rows_of_group(const Decision& d, const Target& t, const Planes& p, const
   int64_t rows = p.window.out[0].value();
   if (d.row_tile && d.row_tile->writes_rows)
     rows = std::min(rows, d.row_tile->bytes / (4 * p.window.out[1].value() * p.weight.dim(0)));
-  const int64_t allowed = std::min(machine_of(t).l2 / 3, d.winograd.bytes / 3 * 2);
+  const int64_t allowed = std::min(t.speed.l2 / 3, d.winograd.bytes / 3 * 2);
   const int64_t each = 4 * (tiles * tile.positions() + (tiles - 1) * outputs + tile.positions());
   int64_t most = 1;
   while (most < rows && each * p.pitch(most + 1) <= allowed) ++most;
@@ -84,7 +84,7 @@ int64_t rows_of_group(const Decision& d, const Target& t, const Planes& p, const
 // Cycles of a row of the result. Loads, stores and arithmetic of the transforms are counted as for both axes
 // (kernels/convolutions/winograd_choice.cpp); numbers that become columns go to lines far from each other.
 double modelled(const Target& t, const Planes& p, const Choice& c) {
-  const Machine m = machine_of(t);
+  const CoreSpeed& m = t.speed;
   const auto positions = static_cast<double>(c.tile.positions()), rows = static_cast<double>(c.group),
              tiles = static_cast<double>(p.tiles(c.tile.along.outputs));
   const double arithmetic = winograd_arithmetic(c.tile.along);
@@ -102,7 +102,7 @@ double modelled(const Target& t, const Planes& p, const Choice& c) {
 double direct_cycles(const Target& t, const Planes& p) {
   const double vectors = std::ceil(static_cast<double>(p.weight.dim(0)) / t.lanes);
   const double products = static_cast<double>(p.window.kernel[0] * p.window.kernel[1] * p.channels);
-  return products * static_cast<double>(p.window.out[1].value()) * vectors * 1.1 / machine_of(t).fma;
+  return products * static_cast<double>(p.window.out[1].value()) * vectors * 1.1 / t.speed.fma;
 }
 
 std::optional<Choice> choose(const Node& n, const Context& context) {

@@ -23,7 +23,7 @@
 #include "kernels/convolutions/winograd_choice.h"
 #include "kernels/products/panel_weights.h"
 #include "ops/op.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 namespace {
@@ -122,7 +122,7 @@ class Writer {
 
   // Cycles of a thread's products with `part` of the weights, which it reads for each group of its tiles.
   double cost_of_thread(int64_t tiles, double part) const {
-    const Machine m = machine_of(w_.target);
+    const CoreSpeed& m = w_.target.speed;
     const WinogradTile& tile = choice_.tile;
     const double sums =
         part * panels_cost(w_.target, l_.out, tiles) * static_cast<double>(tile.positions() * l_.in) / m.fma;

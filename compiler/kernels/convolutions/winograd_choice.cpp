@@ -10,7 +10,7 @@
 #include "kernels/convolutions/conv_columns.h"
 #include "kernels/products/amx.h"
 #include "kernels/products/tiles.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 
@@ -34,7 +34,7 @@ Window winograd_plane(const Node& n) {
 
 int64_t winograd_pitch(const WinogradLayer& l, const Target& t) { return round_up(l.in, t.lanes); }
 
-double winograd_stream(const WeightDecision& w, const Machine& m, double weight_bytes, double passes,
+double winograd_stream(const WeightDecision& w, const CoreSpeed& m, double weight_bytes, double passes,
                        int threads) {
   if (threads > 1 && w.stay) return weight_bytes * passes / m.again_bytes;
   return stream_cycles(m, weight_bytes, passes, w.near);
@@ -87,7 +87,7 @@ int64_t group_of(const Node& n, const Context& context, const WinogradTile& shap
   const int64_t allowed = (context.of(n).winograd.bytes - spare) / each;
   if (allowed < tile) return allowed * panels.vectors >= kInFlight ? allowed : 0;
   const int64_t most =
-      std::min(std::max<int64_t>(machine_of(t).work_bytes(threads) / each, tile), allowed / tile * tile);
+      std::min(std::max<int64_t>(t.speed.work_bytes(threads) / each, tile), allowed / tile * tile);
   const int64_t groups = (tiles + most - 1) / most;
   return round_up((tiles + groups - 1) / groups, tile);
 }
@@ -97,7 +97,7 @@ int64_t group_of(const Node& n, const Context& context, const WinogradTile& shap
 bool fits_by_positions(const Node& n, const Context& context, const WinogradTile& shape) {
   const Target& t = context.target;
   const WinogradLayer l = winograd_layer(n);
-  const Machine m = machine_of(t);
+  const CoreSpeed& m = t.speed;
   const Window w = winograd_plane(n);
   if (!w.out[0].is_static() || !w.out[1].is_static()) return false;
   const int64_t tiles = tiles_in(w, shape);
@@ -113,7 +113,7 @@ WinogradChoice modelled(const Node& n, const Context& context, const WinogradTil
                         int threads = 1, bool when_used = false) {
   const Target& t = context.target;
   const WinogradLayer l = winograd_layer(n);
-  const Machine machine = machine_of(t);
+  const CoreSpeed& machine = t.speed;
   const int64_t all = tiles_in(winograd_plane(n), tile), share = (all + threads - 1) / threads,
                 tiles = by_positions ? all : share;
   const Panels panels = panels_of(t, l.out, std::min<int64_t>(tiles, 64));
@@ -170,7 +170,7 @@ bool may_transform_when_used(const Node& n, const Target& t, const WinogradTile&
 double direct_cycles(const Node& n, const Context& context) {
   const Target& t = context.target;
   const WinogradLayer l = winograd_layer(n);
-  const Machine machine = machine_of(t);
+  const CoreSpeed& machine = t.speed;
   const Window w = winograd_plane(n);
   const double pixels = static_cast<double>(likely_extent(w.out[0]) * likely_extent(w.out[1]));
   const double out = std::ceil(static_cast<double>(l.out) / t.lanes);
@@ -254,7 +254,7 @@ std::optional<WinogradChoice> choose_winograd(const Node& n, const Context& cont
   const bool tuned = context.of(n).winograd.tile != 0;
   const double direct = tuned ? std::numeric_limits<double>::infinity() : direct_cycles(n, context),
                tiles = tuned ? direct : amx_cycles(n, context);
-  const auto near = static_cast<double>(machine_of(t).l2);
+  const auto near = static_cast<double>(t.speed.l2);
   const auto is_worth_more = [](const WinogradChoice* c, double cycles) {
     return c && c->cycles * kWorth <= cycles;
   };

@@ -9,7 +9,7 @@
 #include "kernels/convolutions/winograd.h"
 #include "ops/windows/window.h"
 #include "plan/decision.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 
@@ -38,7 +38,7 @@ double winograd_arithmetic(const WinogradAxis&);
 
 // Cycles for which each of some threads has a layer's weights stream in, `passes` times: from where the net's
 // weights stay for several threads or for one, else from memory.
-double winograd_stream(const WeightDecision&, const Machine&, double weight_bytes, double passes,
+double winograd_stream(const WeightDecision&, const CoreSpeed&, double weight_bytes, double passes,
                        int threads);
 
 // The work of one picture cut into tiles.
@@ -62,7 +62,7 @@ std::vector<WeightOffer> winograd_offers(const Node&, const Context&, const Wino
 int64_t most_winograd(const Node&, const Decision&);
 // The choice for some threads: the same tile, so that the bits are the same, but groups where the threads
 // would read more of each other's positions than each gains by reading its own positions' weights only, and
-// groups of the size that is best for several threads (targets/machine.h, shared_work_share).
+// groups of the size that is best for several threads (targets/core_speed.h, shared_work_share).
 WinogradChoice share_winograd(const Node&, const Context&, WinogradChoice, int threads);
 
 }  // namespace sinter

@@ -18,7 +18,7 @@
 #include "kernels/products/tiles.h"
 #include "ops/op.h"
 #include "sinter/dims.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 
@@ -97,7 +97,7 @@ std::optional<AmxChoice> cut_groups(const RowProduct& p, int64_t limit) {
 // the one of vectors (measured on a Xeon 6: 6.2 ns instead of 4.4 with random operands), and a tenth for
 // operands from the second-level cache. The vectors' work goes beside it, but for some of it.
 double cycles_of(const RowProduct& p, const Target& t, const AmxChoice& c) {
-  const Machine m = machine_of(t);
+  const CoreSpeed& m = t.speed;
   constexpr double kRow = 1.6, kLeastRows = 9, kStore = 6, kSplit = 9, kBeside = 0.3;
   const auto blocks = static_cast<double>(amx_blocks(p.k)), rows = static_cast<double>(p.rows);
   const int64_t vectors = ceil_div(p.n, t.lanes);
@@ -116,11 +116,12 @@ double cycles_of(const RowProduct& p, const Target& t, const AmxChoice& c) {
 std::optional<AmxChoice> cut_amx(const Node& n, const Context& context) {
   const Target& t = context.target;
   const Limit& allowed = context.of(n).tile_matrices;
-  if (!t.tile_matrices || !n.freedom.tile_matrices || !allowed.allowed || !context.decisions.is_whole(n))
+  if (!t.features.tile_matrices || !n.freedom.tile_matrices || !allowed.allowed ||
+      !context.decisions.is_whole(n))
     return std::nullopt;
   const auto p = amx_product(n);
   if (!p || (n.epilogue && !has_vector_text(*n.epilogue))) return std::nullopt;
-  const int64_t limit = std::min(machine_of(t).l2 * 3 / 4, allowed.bytes);
+  const int64_t limit = std::min(t.speed.l2 * 3 / 4, allowed.bytes);
   const auto once = cut_once(*p, limit);
   return once ? once : cut_groups(*p, limit);
 }

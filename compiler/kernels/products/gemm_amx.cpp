@@ -21,7 +21,7 @@
 #include "ops/products/row_product.h"
 #include "ops/windows/window.h"
 #include "sinter/dims.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 namespace {

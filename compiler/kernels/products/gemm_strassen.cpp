@@ -14,7 +14,7 @@
 #include "kernels/products/strassen.h"
 #include "kernels/products/tiles.h"
 #include "ops/op.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 namespace {
@@ -126,7 +126,7 @@ class Writer {
   void twice_panel(const std::string& spare, int64_t most_rows, int64_t pieces) {
     // Where the weights of two products fit the second-level cache, each piece asks for its share of the next
     // one's, as memory gives them no faster than all pieces together need them.
-    const bool far = pieces > 1 && w_.threads == 1 && 8 * first_size_ <= machine_of(w_.target).l2;
+    const bool far = pieces > 1 && w_.threads == 1 && 8 * first_size_ <= w_.target.speed.l2;
     if (far)
       open_panel(
           4, tiles_.count,

@@ -1,6 +1,6 @@
 #include "kernels/products/micro_kernels.h"
 
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 namespace {
@@ -14,7 +14,7 @@ int whole_tile(const Target& t, int vectors) { return t.tile(vectors); }
 // too; in order, where those come later, a wider tile has more products to load beside.
 int dot_tile(const Target& t, int vectors) {
   if (!is_neon(t)) return t.tile(vectors);
-  if (vectors == 4 && machine_of(t).in_order) return 5;
+  if (vectors == 4 && t.speed.in_order) return 5;
   return vectors == 1 ? 12 : vectors == 2 ? 8 : vectors == 3 ? 6 : 4;
 }
 
@@ -31,14 +31,14 @@ int word_tile(const Target& t, int vectors) {
   if (t.lanes == 16) return t.tile(vectors);
   return vectors == 1 ? 8 : vectors == 2 ? 4 : vectors == 3 ? 2 : 1;
 }
-bool is_x86_without_dots(const Target& t) { return is_x86(t) && !t.dot_products; }
+bool is_x86_without_dots(const Target& t) { return is_x86(t) && !t.features.dot_products; }
 
 using Order = MicroKernel::Order;
 using Sign = MicroKernel::Sign;
 
 const MicroKernel kRows[] = {
     {"i8mm", DType::kI8, "sinter/dot_matrices.h", "mac_matrices", 8, Order::kChannels, Sign::kEither, true,
-     matrix_tile, [](const Target& t) { return t.byte_matrices; }},
+     matrix_tile, [](const Target& t) { return t.features.byte_matrices; }},
     {"sixteen", DType::kI8, "sinter/mac_bytes.h", "mac_bytes", 16, Order::kChannels, Sign::kSigned, false,
      sixteen_tile, is_neon_without_dots},
     {"sixteen", DType::kI8, "sinter/mac_bytes.h", "mac_all_bytes", 16, Order::kChannels, Sign::kSigned, true,
@@ -55,7 +55,7 @@ const MicroKernel kRows[] = {
 }  // namespace
 
 bool is_x86(const Target& t) { return !t.aarch64 && t.isa != std::string_view("scalar"); }
-bool is_neon_without_dots(const Target& t) { return is_neon(t) && !t.dot_products; }
+bool is_neon_without_dots(const Target& t) { return is_neon(t) && !t.features.dot_products; }
 
 std::pair<int64_t, int64_t> MicroKernel::place(int64_t e, int64_t lanes) const {
   if (order == Order::kChannels) return {e / k, e % k};

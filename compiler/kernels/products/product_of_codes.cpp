@@ -17,7 +17,7 @@ constexpr int64_t kFewRows = 4, kRowsOfBytes = 256;
 
 // Rows in a tile of sums of products of bytes, beside two vectors of channels.
 int byte_tile(const Target& t) {
-  if (t.aarch64) return t.dot_products ? 8 : 3;
+  if (t.aarch64) return t.features.dot_products ? 8 : 3;
   return t.registers == 32 ? 8 : 4;
 }
 
@@ -69,11 +69,11 @@ class Product {
  private:
   bool by_bytes() const {
     return n_.attributes.integer("accuracy_level", 0) == 4 && w_.target.lanes > 1 && form_.block >= 16 &&
-           (form_.block & (form_.block - 1)) == 0 && (form_.bits < 8 || w_.target.dot_products);
+           (form_.block & (form_.block - 1)) == 0 && (form_.bits < 8 || w_.target.features.dot_products);
   }
   // Floats as three bytes: where products of bytes are so much faster that three of them are.
   bool by_planes() const {
-    return !by_bytes() && w_.target.aarch64 && (form_.bits < 8 || w_.target.dot_products) &&
+    return !by_bytes() && w_.target.aarch64 && (form_.bits < 8 || w_.target.features.dot_products) &&
            form_.block % 16 == 0 && n_.attributes.integer("floats", 0) == 0;
   }
   // Codes of a row, with those that fill up its last block.

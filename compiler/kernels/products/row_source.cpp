@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 
@@ -139,7 +139,7 @@ void RowSource::pad(DType type, int64_t channels, int64_t longest, const std::st
   const int64_t width = rows_.out_width().value();
   auto padded = std::make_unique<PaddedRows>(w_, rows_, type, channels, fill, copy);
   const int64_t bytes = padded->elements() * static_cast<int64_t>(size_of(type));
-  if (interior_.value() >= width || width > longest || bytes > machine_of(w_.target).l1) return;
+  if (interior_.value() >= width || width > longest || bytes > w_.target.speed.l1) return;
   padded_ = std::move(padded);
   interior_ = rows_.out_width();
 }
@@ -183,7 +183,7 @@ LayerWriter::Turns RowSource::panel_turns() const {
 
 bool RowSource::panels_within_tiles(int64_t bytes) const {
   if (!flat_ || panel_count(panels_) < 2 || (in_parts() && !by_tiles_)) return false;
-  return bytes <= machine_of(w_.target).reread_bytes();
+  return bytes <= w_.target.speed.reread_bytes();
 }
 
 void RowSource::each_tile(const std::string& x, bool within, const std::function<void()>& row,

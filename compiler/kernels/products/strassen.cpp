@@ -10,7 +10,7 @@
 
 #include "emit/expr_text.h"
 #include "kernels/products/tiles.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 constexpr double kMaxError[] = {0, 3e-6, 1e-5};  // of the layer's largest output, by levels
 
 double strassen_cycles(const RowProduct& p, const Target& t, const StrassenChoice& c, bool near) {
-  const Machine m = machine_of(t);
+  const CoreSpeed& m = t.speed;
   const int side = 1 << c.levels;
   const int64_t depth = p.k / side, columns = p.n / side;
   const double k = static_cast<double>(depth), n = static_cast<double>(columns), lanes = t.lanes;
@@ -42,19 +42,19 @@ double strassen_cycles(const RowProduct& p, const Target& t, const StrassenChoic
 // arena allows.
 int64_t scratch_limit(const StrassenLimit& limit, const Target& t) {
   constexpr int64_t kMost = 512 << 10;
-  return std::min({machine_of(t).l2 / 2, kMost, limit.bytes});
+  return std::min({t.speed.l2 / 2, kMost, limit.bytes});
 }
 
 std::optional<StrassenChoice> one_level(const StrassenLimit& limit, const RowProduct& p, const Target& t) {
   StrassenChoice c{};
   c.levels = 1;
   // Where weights come from far behind the caches, they cost more than what is kept.
-  c.by_products = machine_of(t).asks_ahead;
+  c.by_products = t.speed.asks_ahead;
   // The rows' sums take half the cache at most, and with the products that a panel keeps what the arena
   // allows.
   const int64_t vectors = std::min<int64_t>(t.max_vectors, (p.n / 2 + t.lanes - 1) / t.lanes);
   const int64_t kept = c.by_products ? 4 * vectors * t.lanes : 0;
-  const int64_t most = std::min(machine_of(t).l2 / 2 / (4 * p.k), limit.bytes / (4 * p.k + kept)) - 1;
+  const int64_t most = std::min(t.speed.l2 / 2 / (4 * p.k), limit.bytes / (4 * p.k + kept)) - 1;
   if (most < 2) return std::nullopt;
   c.groups = (p.rows + most - 1) / most;
   c.rows = p.rows / c.groups;
@@ -117,13 +117,13 @@ std::optional<StrassenChoice> choose_strassen(const Node& n, const Context& cont
   if (n.epilogue && !has_vector_text(*n.epilogue)) return std::nullopt;
   const auto p = row_product(n);
   const bool tuned = limit.tuned, near = context.of(n).weights.near;
-  if (!tuned && machine_of(t).in_order) return std::nullopt;
+  if (!tuned && t.speed.in_order) return std::nullopt;
   double best = tuned ? 1e300 : 0.97 * plain_cycles(*p, t, near);
   std::optional<StrassenChoice> choice;
   for (const bool twice : {false, true}) {
     std::optional<StrassenChoice> c = twice ? two_levels(n, limit, *p, t) : one_level(limit, *p, t);
     if (!c || c->levels > limit.levels) continue;
-    if (c->levels == 2 && !tuned && !machine_of(t).asks_ahead) continue;
+    if (c->levels == 2 && !tuned && !t.speed.asks_ahead) continue;
     const double cost = tuned ? 0 : strassen_cycles(*p, t, *c, near);
     if (cost >= best) continue;
     c->error =

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 
 namespace {
 
 // Cycles, up to a factor, of one value of k in a tile of `vectors` x `pixels`.
-double tile_cost(const Machine& m, double vectors, double pixels) {
+double tile_cost(const CoreSpeed& m, double vectors, double pixels) {
   // Sums in flight hide the latency of multiply-add: at least 8 of them.
   if (!m.in_order) return std::max(vectors * pixels, 8.0) + 0.35 * (vectors + pixels);
   // Loads of weights and (four at a time) of inputs take issue slots from multiply-adds; with two vectors the
@@ -23,7 +23,7 @@ double tile_cost(const Machine& m, double vectors, double pixels) {
 namespace {
 // Cycles of one value of k, times those multiply-adds that one cycle takes, where panels have `v` vectors,
 // the last one what is left. Weights that don't stay in the second level come again for each tile.
-double cost_of(const Target& t, const Machine& machine, int64_t vectors, int64_t pixels, int v,
+double cost_of(const Target& t, const CoreSpeed& machine, int64_t vectors, int64_t pixels, int v,
                const PanelReads& reads) {
   const int64_t rows = std::max<int64_t>(pixels, 1), tile = std::min<int64_t>(t.tile(v), rows);
   const int64_t count = (rows + tile - 1) / tile;
@@ -45,7 +45,7 @@ double cost_of(const Target& t, const Machine& machine, int64_t vectors, int64_t
 std::pair<int, double> best_panels(const Target& t, int64_t channels, int64_t pixels,
                                    const PanelReads& reads) {
   const int64_t vectors = (channels + t.lanes - 1) / t.lanes;
-  const Machine machine = machine_of(t);
+  const CoreSpeed& machine = t.speed;
   std::pair<int, double> best{1, 1e30};
   for (int v = 1; v <= t.max_vectors && v <= vectors; ++v)
     if (const double cost = cost_of(t, machine, vectors, pixels, v, reads); cost < best.second * 0.999)
@@ -59,7 +59,7 @@ double panels_cost(const Target& t, int64_t channels, int64_t pixels, const Pane
 }
 
 double plain_cycles(const RowProduct& p, const Target& t, bool near) {
-  const Machine m = machine_of(t);
+  const CoreSpeed& m = t.speed;
   const auto k = static_cast<double>(p.k), n = static_cast<double>(p.n);
   return beside_stream(k * panels_cost(t, p.n, p.rows, {p.k}) / m.fma, stream_cycles(m, 4 * k * n, 1, near));
 }
@@ -181,11 +181,11 @@ void emit_panels(LayerWriter& w, const Panels& p, int64_t k_count, const std::st
 int floats_ahead(const Target& t, int vectors, int64_t tiles) {
   // Of many tiles the first one's wait is nothing; tiles of one vector have no load to spare.
   const int floats = vectors * t.lanes;
-  if (!machine_of(t).asks_ahead || vectors < 2 || tiles > floats || tiles < 1) return 0;
+  if (!t.speed.asks_ahead || vectors < 2 || tiles > floats || tiles < 1) return 0;
   return static_cast<int>((floats + tiles - 1) / tiles);
 }
 
-std::string mac_word(const Target& t) { return machine_of(t).in_order ? "mac_in_order" : "mac"; }
+std::string mac_word(const Target& t) { return t.speed.in_order ? "mac_in_order" : "mac"; }
 
 void TileSums::declare(const std::string& pixels, const std::string& bias) const {
   w_.out.line("Tile<kVectors, {}> sum;", pixels);
@@ -197,7 +197,7 @@ void TileSums::declare(const std::string& pixels, const std::string& bias) const
 void TileSums::add(const std::string& x, const std::string& pixel_stride, const std::string& weights,
                    const std::string& k, const std::string& more) const {
   if (blocks_)
-    w_.out.line("mac_in_blocks<{}>(sum, blocks, {}, {}, {}, {}{});", machine_of(w_.target).in_order, x,
+    w_.out.line("mac_in_blocks<{}>(sum, blocks, {}, {}, {}, {}{});", w_.target.speed.in_order, x,
                 pixel_stride, weights, k, more);
   else
     w_.out.line("{}(sum, {}, {}, {}, {}{});", mac_word(w_.target), x, pixel_stride, weights, k, more);

@@ -11,7 +11,7 @@
 #include "kernels/nest.h"
 #include "kernels/reductions/norm_form.h"
 #include "ops/op.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 namespace {
@@ -22,7 +22,7 @@ constexpr int kVectors = 4;  // of columns at once
 int64_t block_rows(const Norm& norm, const Target& t) {
   constexpr int64_t kFewest = 16, kMost = 1 << 30;  // an extent may be without bound
   const int64_t row = std::clamp<int64_t>(norm.axes.back().extent.hi(), 1, kMost) * 4;
-  return std::max(kFewest, machine_of(t).l1 * 3 / 4 / row);
+  return std::max(kFewest, t.speed.l1 * 3 / 4 / row);
 }
 
 bool accepts(const Node& n, const Context& c) {

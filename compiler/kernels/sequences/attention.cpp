@@ -17,7 +17,7 @@
 #include "kernels/products/tiles.h"
 #include "kernels/sequences/attention_plain.h"
 #include "kernels/sequences/attention_shared.h"
-#include "targets/machine.h"
+#include "targets/target.h"
 
 namespace sinter {
 namespace {
@@ -246,7 +246,7 @@ void Writer::cut_beside() {
   const bool shared_head = f_.batch.is(1) && f_.kv_heads.is(1);
   beside_ = !is_stored(w_.node, kV) && w_.target.isa == std::string_view("avx512") && single_block_ &&
             !shared_head && masking_ != Masking::kRows && keys_.vectors >= 3 && f_.head.value() >= 8 &&
-            f_.q_length.is_static() && f_.q_length.value() > rows_ && machine_of(w_.target).fma < 2;
+            f_.q_length.is_static() && f_.q_length.value() > rows_ && w_.target.speed.fma < 2;
   if (!beside_) return;
   const int64_t queries = f_.q_length.value(), tiles = (queries + rows_ - 1) / rows_;
   last_tile_ = static_cast<int>(queries / tiles);
@@ -530,10 +530,9 @@ void Writer::weigh(bool single) {
   }
   if (in_blocks) w_.out.line("BlockSums<kVectors, kRows> blocks;");
   if (halves())
-    w_.out.line(
-        "{}(sums, {}{}, {}, values + from * kVectors * kLanes, n);",
-        in_blocks ? fmt::format("mac_in_blocks<{}>", machine_of(w_.target).in_order) : mac_word(w_.target),
-        in_blocks ? "blocks, " : "", shares_, block_);
+    w_.out.line("{}(sums, {}{}, {}, values + from * kVectors * kLanes, n);",
+                in_blocks ? fmt::format("mac_in_blocks<{}>", w_.target.speed.in_order) : mac_word(w_.target),
+                in_blocks ? "blocks, " : "", shares_, block_);
   else if (packed && v_row_ > 0)
     w_.out.line("{}(sums, {}, {}, values + from * {}, n, PanelRow<{}, false>());", mac_word(w_.target),
                 scores_, block_, v_row_, v_row_);

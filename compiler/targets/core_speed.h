@@ -1,21 +1,22 @@
-// Machine: what the choice between algorithms must know of a processor's speed, a row for each kind of core.
+// CoreSpeed: what the choice between algorithms must know of how fast a core is. Each row of the targets has
+// one.
 //
 // Figures are per cycle of one core and rough on purpose: they decide between algorithms that differ by
 // tenths, not between instructions.
 #pragma once
-#include "targets/target.h"
+#include <cstdint>
 
 namespace sinter {
 
-struct Machine {
+struct CoreSpeed {
   double fma;           // vector multiply-adds
   double ops;           // other vector operations, loads and stores among them, in straight code
   double l2_bytes;      // bytes of weights that stream in from the second-level cache
   double memory_bytes;  // ... and from behind it
   double again_bytes;   // ... that were there shortly before: from a third level where there is one
   int64_t l1, l2;       // bytes of data cache that one core can count on
-  bool in_order;
-  bool asks_ahead;  // weights come from far behind the caches that a core has: prefetch instructions pay
+  bool in_order = false;
+  bool asks_ahead = false;     // weights come from far behind a core's caches: prefetch instructions pay
   bool starts_cold = false;    // no layer finds its weights in the second-level cache, however few they are
   double work_share = 0.8;     // of the second-level cache, for what a group of Winograd's tiles keeps there
   int64_t again_at_once = 0;   // bytes that each tile may read again for nothing; 0: what the first level has
@@ -37,10 +38,8 @@ struct Machine {
   }
 };
 
-Machine machine_of(const Target&);
-
 // Cycles for which a layer's weights stream in, `passes` times; near: the first time from the third level.
-double stream_cycles(const Machine&, double weight_bytes, double passes, bool near = false);
+double stream_cycles(const CoreSpeed&, double weight_bytes, double passes, bool near = false);
 // Cycles of a layer whose sums take `sums` and whose weights stream in beside them in `stream`.
 double beside_stream(double sums, double stream);
 
