@@ -85,10 +85,10 @@ using sinter::avx2::abs;  // the C library has one for every type as well
         }
       };
       std::int64_t ox = 0;
-      for (; ox < 1; ++ox) edge(Int<1>(), ox,
-          sinter::max_of(std::int64_t{0}, sinter::ceil_div(1 - ox * 2, 1)), sinter::min_of(std::int64_t{3},
-          sinter::ceil_div(16 + 1 - ox * 2, 1)));
-      for (std::int64_t k = 0; k < 1; ++k, ox += 7) tile(Int<7>(), ox);
+      for (; ox < 1; ++ox) edge(Int<1>(), ox, sinter::max_of(std::int64_t{0}, 1 - ox * 2),
+          sinter::min_of(std::int64_t{3}, 16 + 1 - ox * 2));
+      tile(Int<7>(), ox);
+      ox += 7;
     }
   };
   panel(Int<1>(), Int<8>(), 0, w);
@@ -131,8 +131,7 @@ using sinter::avx2::abs;  // the C library has one for every type as well
                 store(s + k * 96 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
             }
           };
-          std::int64_t t = 0;
-          for (std::int64_t k = 0; k < 1; ++k, t += 4) tile(Int<4>(), t);
+          tile(Int<4>(), 0);
         }
       };
       products();
@@ -190,8 +189,9 @@ using sinter::avx2::abs;  // the C library has one for every type as well
       }
     };
     std::int64_t ox = 0;
-    for (std::int64_t k = 0; k < 1; ++k, ox += 10) tile(Int<10>(), ox);
-    for (std::int64_t k = 0; k < 6; ++k, ox += 9) tile(Int<9>(), ox);
+    tile(Int<10>(), ox);
+    ox += 10;
+    for (std::int64_t turn = 0; turn < 6; ++turn, ox += 9) tile(Int<9>(), ox);
   };
   panel(Int<1>(), Int<2>(), 0, w);
 }

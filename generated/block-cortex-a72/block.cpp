@@ -67,8 +67,7 @@ using sinter::neon::abs;  // the C library has one for every type as well
           }
         }
       };
-      std::int64_t ox = 0;
-      for (std::int64_t k = 0; k < 1; ++k, ox += 8) tile(Int<8>(), ox);
+      tile(Int<8>(), 0);
     };
     panel(Int<2>(), Int<4>(), 0, w);
   }
@@ -111,8 +110,7 @@ using sinter::neon::abs;  // the C library has one for every type as well
                 store(s + k * 88 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
             }
           };
-          std::int64_t t = 0;
-          for (std::int64_t k = 0; k < 1; ++k, t += 4) tile(Int<4>(), t);
+          tile(Int<4>(), 0);
         }
       };
       products();
@@ -165,8 +163,9 @@ using sinter::neon::abs;  // the C library has one for every type as well
       }
     };
     std::int64_t ox = 0;
-    for (std::int64_t k = 0; k < 4; ++k, ox += 13) tile(Int<13>(), ox);
-    for (std::int64_t k = 0; k < 1; ++k, ox += 12) tile(Int<12>(), ox);
+    for (std::int64_t turn = 0; turn < 4; ++turn, ox += 13) tile(Int<13>(), ox);
+    tile(Int<12>(), ox);
+    ox += 12;
   };
   panel(Int<1>(), Int<2>(), 0, w);
 }

@@ -75,7 +75,7 @@ using sinter::avx2::abs;  // the C library has one for every type as well
           }
         };
         std::int64_t ox = 0;
-        for (std::int64_t k = 0; k < 2; ++k, ox += 4) tile(Int<4>(), ox);
+        for (std::int64_t turn = 0; turn < 2; ++turn, ox += 4) tile(Int<4>(), ox);
       }
     }
   };
@@ -124,8 +124,7 @@ using sinter::avx2::abs;  // the C library has one for every type as well
                   store(s + k * 112 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
               }
             };
-            std::int64_t t = 0;
-            for (std::int64_t k = 0; k < 1; ++k, t += 4) tile(Int<4>(), t);
+            tile(Int<4>(), 0);
           }
         };
         products();
@@ -235,8 +234,7 @@ using sinter::avx2::abs;  // the C library has one for every type as well
                   store(s + k * 112 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
               }
             };
-            std::int64_t t = 0;
-            for (std::int64_t k = 0; k < 1; ++k, t += 4) tile(Int<4>(), t);
+            tile(Int<4>(), 0);
           }
         };
         products();

@@ -73,7 +73,7 @@ using sinter::neon::abs;  // the C library has one for every type as well
           }
         };
         std::int64_t ox = 0;
-        for (std::int64_t k = 0; k < 2; ++k, ox += 4) tile(Int<4>(), ox);
+        for (std::int64_t turn = 0; turn < 2; ++turn, ox += 4) tile(Int<4>(), ox);
       }
     }
   };
@@ -120,8 +120,7 @@ using sinter::neon::abs;  // the C library has one for every type as well
                   store(s + k * 96 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
               }
             };
-            std::int64_t t = 0;
-            for (std::int64_t k = 0; k < 1; ++k, t += 4) tile(Int<4>(), t);
+            tile(Int<4>(), 0);
           }
         };
         products();
@@ -229,8 +228,7 @@ using sinter::neon::abs;  // the C library has one for every type as well
                   store(s + k * 96 + (t + i) * (kVectors * kLanes) + o * kLanes, sum.a[i][o]);
               }
             };
-            std::int64_t t = 0;
-            for (std::int64_t k = 0; k < 1; ++k, t += 4) tile(Int<4>(), t);
+            tile(Int<4>(), 0);
           }
         };
         products();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/nest.h"
 #include "targets/target.h"
 
 namespace sinter {
@@ -93,19 +94,32 @@ void emit_tiles(LayerWriter& w, const std::string& first, const std::string& end
   auto loop = [&](int64_t pixels, const std::string& limit) {
     w.out.line("for (; {0} + {1} <= {2}; {0} += {1}) {3}", v, pixels, limit, filled(call, v, pixels));
   };
-  if (first != v) w.out.line("std::int64_t {} = {};", v, first);
+  const bool own = first != v;  // else the caller goes on where the tiles end
   if (!count.is_static()) {
+    if (own) w.out.line("std::int64_t {} = {};", v, first);
     for (int64_t t = tile; t >= 1; t = t > 4 ? t / 2 : t > 1 ? 1 : 0) loop(t, end);
     return;
   }
   const int64_t n = count.value();
   if (n <= 0) return;
   const int64_t tiles = (n + tile - 1) / tile, size = n / tiles, larger = n % tiles;
-  if (larger > 0)
-    w.out.line("for (std::int64_t k = 0; k < {}; ++k, {} += {}) {}", larger, v, size + 1,
-               filled(call, v, size + 1));
-  w.out.line("for (std::int64_t k = 0; k < {}; ++k, {} += {}) {}", tiles - larger, v, size,
-             filled(call, v, size));
+  if (own && (tiles == 1 || (tiles == 2 && larger == 1))) {  // no variable at all
+    w.out.line("{}", filled(call, first, size + larger));
+    if (tiles == 2) w.out.line("{}", filled(call, plus(first, std::to_string(size + 1)), size));
+    return;
+  }
+  if (own) w.out.line("std::int64_t {} = {};", v, first);
+  auto turns = [&](int64_t times, int64_t pixels) {
+    if (times == 1) {
+      w.out.line("{}", filled(call, v, pixels));
+      w.out.line("{} += {};", v, pixels);
+    } else if (times > 1) {
+      w.out.line("for (std::int64_t turn = 0; turn < {}; ++turn, {} += {}) {}", times, v, pixels,
+                 filled(call, v, pixels));
+    }
+  };
+  turns(larger, size + 1);
+  turns(tiles - larger, size);
 }
 
 Dim tile_count(const Dim& pixels, int tile) { return ceildiv(pixels, Dim(tile)); }

@@ -6,6 +6,9 @@ std::string times(const std::string& a, int64_t b) { return b == 1 ? a : fmt::fo
 std::string minus(const std::string& a, const std::string& b) {
   return b == "0" ? a : fmt::format("{} - {}", a, b);
 }
+std::string ceil_quotient(const std::string& a, int64_t b) {
+  return b == 1 ? a : fmt::format("sinter::ceil_div({}, {})", a, b);
+}
 }  // namespace
 
 bool Rows::take_strip(const std::optional<Dim>& columns) {
@@ -41,8 +44,7 @@ void Rows::open() {
                d == 1 ? fmt::format("-i{}", a) : fmt::format("({} - i{}) / {}", d - 1, a, d));
     w.out.line("const std::int64_t k{0}_last = sinter::min_of({1}, {2});", a,
                fmt::format("std::int64_t{{{}}}", window.kernel[a]),
-               d == 1 ? fmt::format("{} - i{}", w.dim(window.in[a]), a)
-                      : fmt::format("sinter::ceil_div({} - i{}, {})", w.dim(window.in[a]), a, d));
+               ceil_quotient(fmt::format("{} - i{}", w.dim(window.in[a]), a), d));
   }
 }
 
@@ -125,12 +127,12 @@ Dim Rows::interior_end() const {
 }
 std::string Rows::position(const std::string& ox) const { return minus(times(ox, stride()), w.dim(pad())); }
 std::string Rows::first_tap(const std::string& ox) const {
-  return fmt::format("sinter::max_of(std::int64_t{{0}}, sinter::ceil_div({} - {}, {}))", w.dim(pad()),
-                     times(ox, stride()), dilation());
+  return fmt::format("sinter::max_of(std::int64_t{{0}}, {})",
+                     ceil_quotient(fmt::format("{} - {}", w.dim(pad()), times(ox, stride())), dilation()));
 }
 std::string Rows::last_tap(const std::string& ox) const {
-  return fmt::format("sinter::min_of(std::int64_t{{{}}}, sinter::ceil_div({} + {} - {}, {}))", kernel(),
-                     w.dim(width()), w.dim(pad()), times(ox, stride()), dilation());
+  const std::string room = fmt::format("{} + {} - {}", w.dim(width()), w.dim(pad()), times(ox, stride()));
+  return fmt::format("sinter::min_of(std::int64_t{{{}}}, {})", kernel(), ceil_quotient(room, dilation()));
 }
 
 Window flattened(const Window& window, const Dim& batch, bool with_batch) {
