@@ -5,11 +5,11 @@
 //   batch.add("softmax", std::move(graph), {{x}});
 //   expect_good(batch.run(*find_target("avx512")));
 //
-// Every model is a translation unit of its own, compiled with all warnings as errors. The program gives each
-// run an arena filled with garbage and checks that no byte beside the arena and the outputs has changed, nor
-// how floats are computed with (subnormals.h). The
-// objects must hold no allocation, no input or output and no mutable globals, and no function of them may use
-// more than 16 KiB of stack. A model that crashes takes no other one with it.
+// The models are compiled with all warnings as errors, several to a translation unit, since the headers of a
+// processor's instructions take longer than most models. The program gives each run an arena filled with
+// garbage and checks that no byte beside the arena and the outputs has changed, nor how floats are computed
+// with (subnormals.h). The objects must hold no allocation, no input or output and no mutable globals, and no
+// function of them may use more than 16 KiB of stack. A model that crashes takes no other one with it.
 #pragma once
 #include <memory>
 #include <string>
@@ -43,7 +43,8 @@ struct BuildOptions {
   int threads = 1;
   int64_t cache = 0;  // bytes of cache that strips are made for; 0: the target's
   // Models per translation unit; what is wrong in a unit of several is found by compiling its models alone.
-  size_t together = 1;
+  // 0: several, but two units where there are two models.
+  size_t together = 0;
 };
 
 struct Result {
@@ -51,8 +52,9 @@ struct Result {
   std::string refused;  // why no code was generated; empty where it was
   std::string error;    // the first thing that is wrong: compilation, objects, status, guards or values
   std::string skipped;  // why nothing was run on this machine
-  // Not built: of a batch, a third are under sanitizers (the others without) and a third with clang, unless
-  // SINTER_TEST_THOROUGH is set (./dev test --all).
+  // Not built. Unless SINTER_TEST_THOROUGH is set (./dev test --all): of a batch, a third are under
+  // sanitizers (the others without) and a third with clang; for processors other than this one, every other
+  // model, so that of two neighbours in the table of targets one takes the even ones and one the odd ones.
   bool left_out = false;
   bool good() const { return refused.empty() && error.empty() && skipped.empty(); }
 };
@@ -70,6 +72,7 @@ class GeneratedBatch {
  private:
   std::vector<Result> run_whole(const Target& target, const BuildOptions& options);
   std::vector<Result> run_sample(const Target& target, const BuildOptions& options);
+  std::vector<Result> run_every_other(const Target& target, const BuildOptions& options);
   struct Model {
     std::string name;
     std::unique_ptr<Graph> graph;
