@@ -19,11 +19,12 @@ install(FILES ${SINTER_RUNTIME} DESTINATION include/sinter)
 configure_file(cmake/sinter.pc.in ${CMAKE_CURRENT_BINARY_DIR}/sinter.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sinter.pc DESTINATION share/pkgconfig)
 
-# The man page and completions are the help, as the program that was built tells it.
+# The man page and completions are the help, as the program that was built tells it (under an emulator, where it is
+# another processor's).
 set(manual ${CMAKE_CURRENT_BINARY_DIR}/manual)
 install(CODE "file(MAKE_DIRECTORY \"${manual}\")
               foreach(kind man bash zsh fish)
-                execute_process(COMMAND \"$<TARGET_FILE:sinter>\" manual \${kind}
+                execute_process(COMMAND ${CMAKE_CROSSCOMPILING_EMULATOR} \"$<TARGET_FILE:sinter>\" manual \${kind}
                                         -o \"${manual}/\${kind}\" COMMAND_ERROR_IS_FATAL ANY)
               endforeach()")
 install(FILES ${manual}/man DESTINATION share/man/man1 RENAME sinter.1)
