@@ -1,6 +1,6 @@
 # sinter_add_model(NAME MODEL FILE
 #                  [TARGET CPU] [DIM "N<=8"...] [MAX_TRIPS N] [CONST NAME=VALUE...] [ONLY OUTPUT...]
-#                  [STATE OUTPUT=INPUT...] [PRE "INPUT: WORDS"...] [POST "OUTPUT: WORDS"...]
+#                  [STATE OUTPUT=INPUT...] [STATE_INIT INPUT=VALUE...] [PRE "INPUT: WORDS"...] [POST "OUTPUT: WORDS"...]
 #                  [WEIGHTS embed|c|file] [MAX_RAM 8M] [MAX_STACK 16K] [MAX_FLASH 4M] [THREADS K]
 #                  [CUSTOM_OPS FILE.json] [TUNING FILE.json]
 #                  [FP16] [FP16_ERROR E] [KEEP_F32 NODE...] [DATA FOLDER...] [OPTIONS ...])
@@ -17,7 +17,7 @@
 #
 # Several models as one library, with one arena and equal weights once; the functions are NAME_A_run and so on. A model
 # is called as its file, or as A= says. Options that speak of one model's names begin with it: DIM "A:N<=8", CONST, ONLY,
-# STATE, KEEP_F32, DATA "A:folder"; the others hold for all.
+# STATE, STATE_INIT, KEEP_F32, DATA "A:folder"; the others hold for all.
 #
 # Beside them there is the target sinter::headers, for programs that include sinter/generate.h or another header that
 # bundles don't bring along.
@@ -81,7 +81,7 @@ endfunction()
 function(_sinter_generate name folder)
   cmake_parse_arguments(PARSE_ARGV 2 arg "FP16"
                         "MODEL;TARGET;MAX_TRIPS;WEIGHTS;MAX_RAM;MAX_STACK;MAX_FLASH;THREADS;CUSTOM_OPS;TUNING;FP16_ERROR"
-                        "DIM;CONST;ONLY;STATE;PRE;POST;KEEP_F32;DATA;OPTIONS;MODELS;ALIVE")
+                        "DIM;CONST;ONLY;STATE;STATE_INIT;PRE;POST;KEEP_F32;DATA;OPTIONS;MODELS;ALIVE")
   set(function "sinter_add_model(${name})")
   if(arg_MODELS)
     set(function "sinter_add_pipeline(${name})")
@@ -126,6 +126,9 @@ function(_sinter_generate name folder)
   endforeach()
   foreach(state IN LISTS arg_STATE)
     list(APPEND options "--state=${state}")
+  endforeach()
+  foreach(value IN LISTS arg_STATE_INIT)
+    list(APPEND options "--state-init=${value}")
   endforeach()
   foreach(words IN LISTS arg_PRE)
     list(APPEND options "--pre=${words}")

@@ -76,10 +76,12 @@ void print_table(const Compiled& c) {
     fmt::print("output {} {}{}\n", sinter::quoted(m.model_name), text(m.value->type),
                off.empty() ? "" : ", " + off);
   }
-  for (const State& s : states.states)
-    fmt::print("state  {} {} <- {}, {}\n", sinter::quoted(s.link.input_name),
-               text(c.graph->inputs[s.link.input]->type), sinter::quoted(s.link.output_name),
-               text(states, s));
+  for (const State& s : states.states) {
+    const std::string begins = beginning(*c.graph, s);
+    fmt::print("state  {} {} <- {}, {}{}\n", sinter::quoted(s.link.input_name),
+               text(c.graph->inputs[s.link.input]->type), sinter::quoted(s.link.output_name), text(states, s),
+               begins.empty() ? "" : ", " + begins);
+  }
   fmt::print("\n{:>4}  {:<34} {:<18} {:<26} {:>9} {:>9} {:<10} {:>10}  {}\n", "#", "layer", "kernel",
              "output", "MFLOP", "us", "waits for", "weights", "arena");
   const CoreSpeed& machine = c.target->speed;

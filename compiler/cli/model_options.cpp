@@ -66,6 +66,12 @@ void add_model_options(CLI::App& app, ModelOptions& o, bool model_required, Seve
       ->allow_extra_args(false)
       ->option_text("OUT=IN ...");
   app.add_option(
+         "--state-init", o.initial,
+         "IN=VALUE[,VALUE...] or IN=FILE: what the state of input IN begins with; else its initializer in "
+         "the model, or\nzeros")
+      ->allow_extra_args(false)
+      ->option_text("IN=VALUE ...");
+  app.add_option(
          "--cache", o.cache,
          "what the caches of --state are stored as, where attention reads them: f32, as in the model; f16; "
          "int8, with a scale\nfor each row of a head")

@@ -396,7 +396,12 @@ class Carried {
       }
     }
     for (const State& s : states_) {
-      const TensorType& type = c.imported->inputs[s.link.input]->type;
+      const Value& input = *c.imported->inputs[s.link.input];
+      const TensorType& type = input.type;
+      if (input.initial) {
+        values_.push_back(*input.initial);
+        continue;
+      }
       std::vector<int64_t> shape;
       for (const Dim& d : type.shape)
         shape.push_back(d.evaluate([&](const Symbol& symbol) {

@@ -33,6 +33,13 @@ std::string plain(const std::string& s) {
   return ok ? s : sinter::quoted(s);
 }
 
+// NAME=FILE with the file's name alone.
+std::string without_folders(const std::string& option) {
+  const size_t slash = option.rfind('/'), equal = option.find('=');
+  const bool path = slash != std::string::npos && equal != std::string::npos && slash > equal;
+  return plain(path ? option.substr(0, equal + 1) + option.substr(slash + 1) : option);
+}
+
 }  // namespace
 
 std::string bundle_name(const ModelOptions& o) {
@@ -55,14 +62,11 @@ std::string banner_command(const ModelOptions& o, const std::string& models, con
                            const std::string& name) {
   std::string s = models + " --target " + target + " --name " + name;
   for (const std::string& d : o.dims) s += " --dim " + plain(d);
-  for (const std::string& c : o.constants) {
-    const size_t slash = c.rfind('/'), equal = c.find('=');
-    const bool path = slash != std::string::npos && equal != std::string::npos && slash > equal;
-    s += " --const " + plain(path ? c.substr(0, equal + 1) + c.substr(slash + 1) : c);
-  }
+  for (const std::string& c : o.constants) s += " --const " + without_folders(c);
   if (o.max_trips != INT64_MAX) s += fmt::format(" --max-trips {}", o.max_trips);
   for (const std::string& n : o.only) s += " --only " + plain(n);
   for (const std::string& n : o.states) s += " --state " + plain(n);
+  for (const std::string& n : o.initial) s += " --state-init " + without_folders(n);
   if (o.cache != "f32") s += " --cache " + o.cache;
   if (o.random != "fixed") s += " --random " + o.random;
   for (const std::string& w : o.pre) s += " --pre " + plain(w);
@@ -249,6 +253,7 @@ StateLinks read_model(const ModelOptions& o, const ImportOptions& import, Compil
   refuse_free_dims(*c.graph);
   StateLinks states = state_links(*c.graph, o, import);
   check_states(*c.graph, states);
+  check_initial(*c.graph, states);
   count_rows(*c.graph, states);
   if (o.random == "state" && draw_from_stream(*c.graph))  // in front of all others in the buffer
     states.insert(states.begin(), {c.graph->outputs.size() - 1,

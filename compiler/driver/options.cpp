@@ -31,7 +31,7 @@ int64_t parse_integer(const std::string& text, const std::string& whole) {
 }
 
 // "1", "1,2,3" as a tensor of the input's type: one value fills it, several are its elements.
-Tensor parse_values(const DeclaredInput& input, const std::string& text) {
+Tensor parse_values(const char* option, const DeclaredInput& input, const std::string& text) {
   std::vector<double> values;
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find(',', at), text.size());
@@ -44,7 +44,7 @@ Tensor parse_values(const DeclaredInput& input, const std::string& text) {
     }
     if (used == 0 || used != one.size())
       throw UsageError(
-          fmt::format("--const {}: {} is neither a number nor a file", input.name, sinter::quoted(one)));
+          fmt::format("{} {}: {} is neither a number nor a file", option, input.name, sinter::quoted(one)));
     values.push_back(v);
     at = end + 1;
   }
@@ -54,20 +54,21 @@ Tensor parse_values(const DeclaredInput& input, const std::string& text) {
     shape.push_back(e.lo == e.hi ? e.lo : input.extents.size() == 1 ? n : 1);
   if (!is_float(input.dtype) && !is_integer(input.dtype) && input.dtype != DType::kBool)
     throw UsageError(
-        fmt::format("--const {}: a tensor of {} needs a file", input.name, name_of(input.dtype)));
+        fmt::format("{} {}: a tensor of {} needs a file", option, input.name, name_of(input.dtype)));
   Tensor t(input.dtype, shape);
   if (n != 1 && n != t.size())
-    throw UsageError(fmt::format("--const {}: {} values for {} elements", input.name, n, t.size()));
+    throw UsageError(fmt::format("{} {}: {} values for {} elements", option, input.name, n, t.size()));
   for (int64_t i = 0; i < t.size(); ++i) {
     const double v = values[n == 1 ? 0 : static_cast<size_t>(i)];
     if (is_float(input.dtype)) {
       t.set_real(i, v);
     } else {
       if (v != std::nearbyint(v) || std::abs(v) > 9e15)
-        throw UsageError(fmt::format("--const {}: {} is no {}", input.name, v, name_of(input.dtype)));
+        throw UsageError(fmt::format("{} {}: {} is no {}", option, input.name, v, name_of(input.dtype)));
       t.set_integer(i, static_cast<int64_t>(v));
       if (static_cast<double>(t.integer(i)) != v)
-        throw UsageError(fmt::format("--const {}: {} does not fit {}", input.name, v, name_of(input.dtype)));
+        throw UsageError(
+            fmt::format("{} {}: {} does not fit {}", option, input.name, v, name_of(input.dtype)));
     }
   }
   return t;
@@ -188,10 +189,11 @@ std::vector<DeclaredInput> declared_inputs(const std::string& model, const Impor
   if (!options.only.empty()) needed = needed_names(proto.graph(), options.only);
   size_t index = 0;
   for (const auto& i : proto.graph().input()) {
-    if (initialized.count(i.name())) continue;
+    const bool has_value = initialized.count(i.name()) != 0;
+    if (has_value && !options.carried.count(i.name())) continue;
     DeclaredInput d;
     d.name = i.name();
-    d.index = index++;
+    d.index = has_value ? DeclaredInput::kInNoFile : index++;
     d.needed = options.only.empty() || needed.count(d.name);
     if (options.constants.count(d.name)) continue;
     if (d.needed && i.has_type() && !i.type().has_tensor_type())  // before its file is read
@@ -210,6 +212,15 @@ std::vector<DeclaredInput> declared_inputs(const std::string& model, const Impor
   return inputs;
 }
 
+std::vector<std::string> declared_names(const std::string& model) {
+  onnx::ModelProto proto;
+  std::ifstream file(model, std::ios::binary);
+  std::vector<std::string> names;
+  if (!file || !proto.ParseFromIstream(&file)) return names;
+  for (const auto& i : proto.graph().input()) names.push_back(i.name());
+  return names;
+}
+
 std::vector<std::string> declared_outputs(const std::string& model) {
   onnx::ModelProto proto;
   std::ifstream file(model, std::ios::binary);
@@ -221,10 +232,11 @@ std::vector<std::string> declared_outputs(const std::string& model) {
 
 namespace {
 
-// --const: what each option makes of its input.
-void read_constants(const ModelOptions& o, ImportOptions& out) {
-  const std::vector<DeclaredInput> inputs = declared_inputs(o.model, out);
-  for (const std::string& c : o.constants) {
+// What each option of the form NAME=VALUE or NAME=FILE makes of one of these inputs.
+void read_values(const char* option, const std::vector<std::string>& given,
+                 const std::vector<DeclaredInput>& inputs, const char* what,
+                 std::map<std::string, Tensor>& values) {
+  for (const std::string& c : given) {
     const DeclaredInput* input = nullptr;
     std::string value;
     for (size_t at = c.find('='); at != std::string::npos && !input; at = c.find('=', at + 1))
@@ -234,15 +246,27 @@ void read_constants(const ModelOptions& o, ImportOptions& out) {
       std::vector<std::string> names;
       names.reserve(inputs.size());
       for (const DeclaredInput& d : inputs) names.push_back(d.name);
-      throw UsageError(fmt::format("--const {}: give NAME=VALUE or NAME=FILE; the inputs are {}",
-                                   sinter::quoted(c), quoted_list(names)));
+      throw UsageError(fmt::format("{} {}: give NAME=VALUE or NAME=FILE; the {} are {}", option,
+                                   sinter::quoted(c), what, quoted_list(names)));
     }
     std::error_code ec;
-    const Tensor t =
-        std::filesystem::is_regular_file(value, ec) ? read_tensor_file(value) : parse_values(*input, value);
-    if (!out.constants.emplace(input->name, t).second)
-      throw UsageError(fmt::format("--const {} is given twice", sinter::quoted(input->name)));
+    const Tensor t = std::filesystem::is_regular_file(value, ec) ? read_tensor_file(value)
+                                                                 : parse_values(option, *input, value);
+    if (!values.emplace(input->name, t).second)
+      throw UsageError(fmt::format("{} {} is given twice", option, sinter::quoted(input->name)));
   }
+}
+
+// --state-init; and which states have an initializer in the model.
+void read_states(const ModelOptions& o, ImportOptions& out) {
+  if (o.states.empty() && o.initial.empty()) return;
+  std::set<std::string> states;
+  for (const StateName& n : state_names(o, out)) states.insert(n.input);
+  out.carried = states;
+  if (o.initial.empty()) return;
+  std::vector<DeclaredInput> inputs = declared_inputs(o.model, out);
+  std::erase_if(inputs, [&](const DeclaredInput& d) { return !states.count(d.name); });
+  read_values("--state-init", o.initial, inputs, "states (--state)", out.initial);
 }
 
 }  // namespace
@@ -259,7 +283,9 @@ ImportOptions import_options(const ModelOptions& o) {
       return ops->find(domain, name);
     };
   }
-  if (!o.constants.empty()) read_constants(o, out);
+  if (!o.constants.empty())
+    read_values("--const", o.constants, declared_inputs(o.model, out), "inputs", out.constants);
+  read_states(o, out);
   if (!o.only.empty())
     for (const StateName& n : state_names(o, out)) out.only.push_back(n.output);
   return out;

@@ -19,7 +19,7 @@ constexpr int kMostThreads = 64;
 struct ModelOptions {
   std::string model;  // path
   std::string target = "host";
-  std::vector<std::string> dims, constants, only, states, pre, post;  // as given
+  std::vector<std::string> dims, constants, only, states, initial, pre, post;  // as given
   std::string name;
   int threads = 1;
   int64_t max_trips = INT64_MAX;  // of Loops that only the run ends
@@ -51,8 +51,9 @@ int64_t weight_budget(const ModelOptions& o, int64_t stored);
 DimOption parse_dim(const std::string& text);
 const Target& target_of(const ModelOptions& o);
 
-// What a model file says of an input that has no initializer, before anything is inferred.
+// What a model file says of an input that has no initializer or is a state, before anything is inferred.
 struct DeclaredInput {
+  static constexpr size_t kInNoFile = SIZE_MAX;
   std::string name;
   DType dtype = DType::kUndefined;
   bool has_shape = false;
@@ -61,8 +62,8 @@ struct DeclaredInput {
     std::string text{};                 // as the model or inference tells it; equal ones are equal in a run
     bool maybe_empty = false;           // import decides whether it may be 0
   };
-  std::vector<Extent> extents;          // with the --dim options applied
-  size_t index = 0;                     // among the model's inputs
+  std::vector<Extent> extents;  // with the --dim options applied
+  size_t index = 0;             // among the model's inputs without an initializer; of others kInNoFile
   const DimOption* elements = nullptr;  // --dim INPUT<=MAX
   bool needed = true;                   // by the outputs of --only
   std::optional<FrameWords> frame{};    // --pre: the caller gives a camera's frame, rows of bytes
@@ -71,7 +72,8 @@ struct DeclaredInput {
 // parsed: import will say why.
 std::vector<DeclaredInput> declared_inputs(const std::string& model, const ImportOptions& options);
 
-// The names of the model's outputs, in its order.
+// The names of all inputs, also of those that have an initializer; of outputs; in the model's order.
+std::vector<std::string> declared_names(const std::string& model);
 std::vector<std::string> declared_outputs(const std::string& model);
 
 // Options as import takes them: dims parsed, constants read from their files or values; with --only, the

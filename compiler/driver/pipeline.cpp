@@ -58,9 +58,11 @@ size_t model_in_front(const Pipeline& p, const std::string& option, const std::s
 void deal(Pipeline& p, const ModelOptions& all) {
   if (p.options.size() == 1) return;
   const std::pair<const char*, Words ModelOptions::*> lists[] = {
-      {"dim", &ModelOptions::dims},     {"const", &ModelOptions::constants},   {"only", &ModelOptions::only},
-      {"state", &ModelOptions::states}, {"keep-f32", &ModelOptions::keep_f32}, {"data", &ModelOptions::data},
-      {"pre", &ModelOptions::pre},      {"post", &ModelOptions::post}};
+      {"dim", &ModelOptions::dims},           {"const", &ModelOptions::constants},
+      {"only", &ModelOptions::only},          {"state", &ModelOptions::states},
+      {"keep-f32", &ModelOptions::keep_f32},  {"data", &ModelOptions::data},
+      {"state-init", &ModelOptions::initial}, {"pre", &ModelOptions::pre},
+      {"post", &ModelOptions::post}};
   for (const auto& [option, list] : lists) {
     for (ModelOptions& o : p.options) (o.*list).clear();
     for (const std::string& text : all.*list) {

@@ -57,9 +57,10 @@ std::vector<Tensor> read_sample(const std::filesystem::path& folder,
   std::vector<std::string> files;
   for (size_t i = 0; i < g.inputs.size(); ++i) {
     const Value& v = *g.inputs[i];
-    if (index_of(v, declared, SIZE_MAX) == SIZE_MAX) {  // a count of rows that a state has (plan/growth.h)
+    // A count of rows that a state has (plan/growth.h), or a state with an initializer.
+    if (index_of(v, declared, DeclaredInput::kInNoFile) == DeclaredInput::kInNoFile) {
       files.emplace_back();
-      sample.emplace_back(v.type.dtype, static_dims(v.type.shape));
+      sample.push_back(v.initial ? *v.initial : Tensor(v.type.dtype, static_dims(v.type.shape)));
       continue;
     }
     files.push_back((folder / fmt::format("input_{}.pb", index_of(*g.inputs[i], declared, i))).string());

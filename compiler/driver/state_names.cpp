@@ -61,7 +61,9 @@ std::string what_is_wrong(const std::string& whole, const std::string& left, con
                      sinter::quoted(right), holds(outputs, left) ? "outputs" : "inputs");
 }
 
-std::vector<StateName> named_by(const std::string& option, const Names& outputs, const Names& inputs) {
+// `inputs`: those without a value of their own; `all` has the others, too.
+std::vector<StateName> named_by(const std::string& option, const Names& outputs, const Names& inputs,
+                                const Names& all) {
   const std::string whole = "--state " + sinter::quoted(option);
   const size_t first = option.find('=');
   if (first == std::string::npos || first == 0 || first + 1 == option.size())
@@ -72,8 +74,8 @@ std::vector<StateName> named_by(const std::string& option, const Names& outputs,
     const auto stars = [](const std::string& s) { return std::count(s.begin(), s.end(), '*'); };
     if (stars(left) > 1 || stars(left) != stars(right))
       throw UsageError(whole + ": a pattern has one * on each side");
-    std::vector<StateName> found = pairs(left, right, outputs, inputs);
-    if (found.empty()) found = pairs(right, left, outputs, inputs);
+    std::vector<StateName> found = pairs(left, right, outputs, all);
+    if (found.empty()) found = pairs(right, left, outputs, all);
     if (!found.empty()) return found;
   }
   refuse("{}", what_is_wrong(whole, option.substr(0, first), option.substr(first + 1), outputs, inputs));
@@ -88,10 +90,12 @@ std::vector<StateName> state_names(const ModelOptions& o, const ImportOptions& i
   Names inputs;
   for (const DeclaredInput& d : declared_inputs(o.model, import)) inputs.push_back(d.name);
   if (outputs.empty()) return names;
+  Names all = declared_names(o.model);
+  std::erase_if(all, [&](const std::string& n) { return import.constants.count(n) != 0; });
   std::vector<std::string> problems;
   std::set<std::string> taken_outputs, taken_inputs;
   for (const std::string& option : o.states) try {
-      for (StateName& n : named_by(option, outputs, inputs)) {
+      for (StateName& n : named_by(option, outputs, inputs, all)) {
         const bool twice_out = !taken_outputs.insert(n.output).second,
                    twice_in = !taken_inputs.insert(n.input).second;
         if (twice_out || twice_in)

@@ -29,7 +29,7 @@ std::string bytes_text(int64_t n) {
 
 class Code {
  public:
-  explicit Code(const BundlePart& b) : g_(b.graph), plan_(b.plan), target_(b.target), o_(b.options) {
+  explicit Code(const BundlePart& b) : b_(b), g_(b.graph), plan_(b.plan), target_(b.target), o_(b.options) {
     functions_.scope = o_.name + "_layers";
   }
 
@@ -240,7 +240,7 @@ class Code {
               weights_symbol(o_), file_prefix(o_), o_.weights_in_c ? "c" : "S");
       p_.blank();
     }
-    if (o_.face.empty()) write_reset(p_, states, o_);
+    if (o_.face.empty()) write_reset(p_, {b_}, "", o_);
     p_.line("extern \"C\" int {5}_run(const {0}_inputs* in, {0}_outputs* out, void* arena{1}{2}{3}{4}) {{",
             face_prefix(o_), state_parameter(states), o_.weights_in_file ? ", const void* weights" : "",
             o_.threads > 1 ? ", [[maybe_unused]] const sinter_pool* pool" : "",
@@ -389,6 +389,7 @@ class Code {
     }
   }
 
+  const BundlePart& b_;
   const Graph& g_;
   const Plan& plan_;
   const Target& target_;

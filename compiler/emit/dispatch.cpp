@@ -116,7 +116,7 @@ std::string common_code(const BundlePart& face, const std::vector<BundlePart>& p
            identifier(b.target.name));
   p.blank();
   choose(p, parts);
-  write_reset(p, face.plan.states, o);
+  write_reset(p, parts, "chosen()", o);
   p.line("extern \"C\" int {}_run({}) {{", o.name, arguments(face, true));
   p.line("switch (chosen()) {{");
   for (size_t i = 0; i < parts.size(); ++i)

@@ -165,7 +165,7 @@ void declare_functions(Printer& p, const BundlePart& b) {
          state_parameter(b.plan.states), o.weights_in_file ? ", const void* weights" : "",
          o.threads > 1 ? ", const sinter_pool* pool" : "",
          o.trace ? fmt::format(", {}_trace trace, void* context", o.name) : "");
-  declare_reset(p, b.plan.states, o);
+  declare_reset(p, b.graph, b.plan.states, o);
   p.line("const char* {}_error(int code);", o.name);
   p.blank();
   declare_class_names(p, output_members(b.graph, b.plan.states), o);

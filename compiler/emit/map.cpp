@@ -105,6 +105,7 @@ void add_tensors(ordered_json& j, const Graph& g, const Plan& plan, const Bundle
     t["name"] = s.link.input_name;
     t["output"] = s.link.output_name;
     t["form"] = text(plan.states, s);
+    if (const std::string begins = beginning(g, s); !begins.empty()) t["initial"] = begins;
     t["offset"] = ring.offset;
     t["slots"] = ring.slots;
     t["slot_bytes"] = ring.slot_bytes;

@@ -11,21 +11,34 @@ namespace sinter {
 std::string state_parameter(const StatePlan& plan) { return plan.empty() ? "" : ", void* state"; }
 
 void declare_state(Printer& p, const Graph& g, const StatePlan& plan, const BundleOptions& o) {
+namespace {
+
+bool begins_with_zeros(const Graph& g, const StatePlan& plan) {
+  return std::none_of(plan.states.begin(), plan.states.end(),
+                      [&](const State& s) { return g.inputs[s.link.input]->initial.has_value(); });
+}
+
+}  // namespace
+
   if (plan.empty()) return;
   p.comment(fmt::format(
-      "What a stream of runs carries on: 64-byte aligned, one for each stream. It is given to {0}_reset once "
-      "(bytes of zeros will do as well) and then to each run of the stream.",
-      o.name));
-  for (const State& s : plan.states)
-    p.comment(fmt::format("  {} <- {} {}: {}", sinter::quoted(s.link.input_name),
+      "What a stream of runs carries on: 64-byte aligned, one for each stream. It is given to {0}_reset once"
+      "{1} and then to each run of the stream.",
+      o.name, begins_with_zeros(g, plan) ? " (bytes of zeros will do as well)" : ""));
+  for (const State& s : plan.states) {
+    const std::string begins = beginning(g, s);
+    p.comment(fmt::format("  {} <- {} {}: {}{}", sinter::quoted(s.link.input_name),
                           sinter::quoted(s.link.output_name), text(g.inputs[s.link.input]->type),
-                          text(plan, s)));
+                          text(plan, s), begins.empty() ? "" : ", " + begins));
+  }
   p.line("#define {}_STATE_BYTES INT64_C({})", upper(o.name), plan.bytes);
 }
 
-void declare_reset(Printer& p, const StatePlan& plan, const BundleOptions& o) {
+void declare_reset(Printer& p, const Graph& g, const StatePlan& plan, const BundleOptions& o) {
   if (plan.empty()) return;
-  p.comment("Begins a stream: the next run with this state finds zeros.");
+  p.comment(begins_with_zeros(g, plan)
+                ? "Begins a stream: the next run with this state finds zeros."
+                : "Begins a stream: the next run with this state finds what each begins with.");
   p.line("void {}_reset(void* state);", o.name);
   if (!plan.random()) return;
   p.comment(
@@ -35,10 +48,93 @@ void declare_reset(Printer& p, const StatePlan& plan, const BundleOptions& o) {
   p.line("void {}_seed(void* state, uint64_t seed);", o.name);
 }
 
-void write_reset(Printer& p, const StatePlan& plan, const BundleOptions& o) {
+namespace {
+
+// The bits of an element, as a number of C++.
+std::string bits_of(const Tensor& t, int64_t i) {
+  const size_t size = size_of(t.dtype());
+  uint64_t bits = 0;
+  for (size_t k = size; k-- > 0;)
+    bits =
+        bits << 8 | static_cast<uint8_t>(t.data()[i * static_cast<int64_t>(size) + static_cast<int64_t>(k)]);
+  return size == 8 ? fmt::format("UINT64_C({:#x})", bits) : fmt::format("{:#x}", bits);
+}
+
+// Writes what a state begins with to the slot that its first run reads.
+void write_initial(Printer& p, const Tensor& t, int64_t offset) {
+  const size_t size = size_of(t.dtype());
+  const int64_t count = t.size();
+  std::vector<std::string> all;
+  for (int64_t i = 0; i < count; ++i) all.push_back(bits_of(t, i));
+  p.line("{{");
+  p.line("unsigned char* const to = static_cast<unsigned char*>(state) + {};", offset);
+  if (t.is_uniform()) {
+    p.line("const std::uint{}_t bits = {};", 8 * size, all[0]);
+    p.line("for (std::int64_t i = 0; i < {0}; ++i) std::memcpy(to + {1} * i, &bits, {1});", count, size);
+  } else {
+    p.line("static const std::uint{}_t bits[] = {{", 8 * size);
+    constexpr int64_t kOnLine = 8;
+    for (int64_t i = 0; i < count; i += kOnLine) {
+      std::string line;
+      for (int64_t k = i; k < std::min(i + kOnLine, count); ++k) line += all[static_cast<size_t>(k)] + ", ";
+      line.pop_back();
+      p.line("{}", line);
+    }
+    p.line("}};");
+    p.line("std::memcpy(to, bits, sizeof bits);");
+  }
+  p.line("}}");
+}
+
+struct Beginning {
+  std::string name;
+  int64_t offset;
+  const Tensor* values;
+  bool operator==(const Beginning& o) const { return offset == o.offset && values->same_bits(*o.values); }
+};
+
+// The states with a value of their own.
+std::vector<Beginning> beginnings(const BundlePart& b) {
+  std::vector<Beginning> all;
+  for (const State& s : b.plan.states.states) {
+    const StateRing& ring = b.plan.states.rings[s.ring];
+    if (const auto& t = b.graph.inputs[s.link.input]->initial)
+      all.push_back({s.link.input_name, ring.offset + s.place % ring.slots * ring.slot_bytes, &*t});
+  }
+  return all;
+}
+
+void write_beginnings(Printer& p, const std::vector<Beginning>& all) {
+  for (const Beginning& b : all) {
+    p.comment(sinter::quoted(b.name));
+    write_initial(p, *b.values, b.offset);
+  }
+}
+
+}  // namespace
+
+void write_reset(Printer& p, const std::vector<BundlePart>& parts, const std::string& running,
+                 const BundleOptions& o) {
+  const StatePlan& plan = parts[0].plan.states;
   if (plan.empty()) return;
   p.line("extern \"C\" void {}_reset(void* state) {{", o.name);
-  p.line("if (state != nullptr) std::memset(state, 0, {}_STATE_BYTES);", upper(o.name));
+  if (begins_with_zeros(parts[0].graph, plan)) {
+    p.line("if (state != nullptr) std::memset(state, 0, {}_STATE_BYTES);", upper(o.name));
+  } else {
+    p.line("if (state == nullptr) return;");
+    p.line("std::memset(state, 0, {}_STATE_BYTES);", upper(o.name));
+    const std::vector<Beginning> first = beginnings(parts[0]);
+    if (std::all_of(parts.begin(), parts.end(), [&](const auto& b) { return beginnings(b) == first; })) {
+      write_beginnings(p, first);
+    } else {
+      p.line("const int part = {};", running);
+      for (size_t i = 0; i < parts.size(); ++i) {
+        p.line("if (part == {}) {{", i + 1);
+        write_beginnings(p, beginnings(parts[i]));
+        p.line("}}");
+      }
+    }
+  }
   p.line("}}");
   p.blank();
   const State* random = plan.random();

@@ -18,9 +18,11 @@ namespace sinter {
 std::string state_parameter(const StatePlan&);
 // NAME.h: NAME_STATE_BYTES, what lies there, and NAME_reset.
 void declare_state(Printer&, const Graph&, const StatePlan&, const BundleOptions&);
-void declare_reset(Printer&, const StatePlan&, const BundleOptions&);
-// NAME.cpp: NAME_reset, NAME_seed.
-void write_reset(Printer&, const StatePlan&, const BundleOptions&);
+void declare_reset(Printer&, const Graph&, const StatePlan&, const BundleOptions&);
+// NAME.cpp: NAME_reset, NAME_seed. Of several targets, whose states may lie elsewhere, `running` is the
+// number of the part that runs, from 1; else there is one.
+void write_reset(Printer&, const std::vector<BundlePart>& parts, const std::string& running,
+                 const BundleOptions&);
 // What E_CAPACITY says of caches, by name: how many rows have room, and what to raise; empty without them.
 std::string capacity_text(const Graph&, const StatePlan&);
 // NAME_run: the buffer and the count of the runs.

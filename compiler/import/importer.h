@@ -69,6 +69,7 @@ class Importer {
   void select_outputs();
   void add_inputs(Scope& scope);
   void add_input(Scope& scope, const onnx::ValueInfoProto& info);
+  void add_initial(const Scope& scope, const std::string& name);
   Dim input_dim(const onnx::ValueInfoProto& info, int axis);
   const DimOption* option_for(const std::string& param, const std::string& place);
   Dim free_dim(const std::string& name, const std::string& origin, const DimOption* option,

@@ -228,9 +228,11 @@ void Importer::add_inputs(Scope& scope) {
       problem(fmt::format("two inputs are named {}", sinter::quoted(i.name())));
       continue;
     }
-    if (scope.initializers.count(i.name()) || scope.sparse_initializers.count(i.name())) continue;
+    const bool has_value = scope.initializers.count(i.name()) || scope.sparse_initializers.count(i.name());
+    if (has_value && !options_.carried.count(i.name())) continue;
     try {
       add_input(scope, i);
+      add_initial(scope, i.name());
     } catch (const Refusal& r) {
       for (const std::string& p : r.problems)
         problem(p.rfind("input ", 0) == 0 || p.rfind("--", 0) == 0
@@ -284,6 +286,30 @@ void Importer::add_input(Scope& scope, const ValueInfoProto& info) {
   Value* v = graph_->add_constant(name, t);
   v->origin = v->name;
   scope.values.emplace(name, v);
+}
+
+// What the state of an input begins with: what the user has given, else its initializer.
+void Importer::add_initial(const Scope& scope, const std::string& name) {
+  std::optional<Tensor> t;
+  std::string from = "its initializer";
+  if (const auto given = options_.initial.find(name); given != options_.initial.end())
+    t = given->second, from = "--state-init";
+  else if (const auto dense = scope.initializers.find(name); dense != scope.initializers.end())
+    t = weights_.dense(*dense->second);
+  else if (const auto sparse = scope.sparse_initializers.find(name);
+           sparse != scope.sparse_initializers.end())
+    t = weights_.sparse(*sparse->second);
+  if (!t) return;
+  Value* v = scope.values.at(name);
+  bool fits = t->dtype() == v->type.dtype && t->shape().size() == v->type.shape.size();
+  for (size_t i = 0; fits && i < t->shape().size(); ++i) {
+    const Interval r = v->type.shape[i].bounds();
+    fits = t->shape()[i] >= r.lo && t->shape()[i] <= r.hi;
+  }
+  if (!fits)
+    refuse("{} gives {}{}, the model wants {}", from, sinter::name_of(t->dtype()),
+           text(Shape(t->shape().begin(), t->shape().end())), text(v->type));
+  v->initial = std::move(t);
 }
 
 void Importer::check_options() {

@@ -38,7 +38,10 @@ struct ImportOptions {
   std::vector<DimOption> dims;
   std::vector<std::string> only;            // --only: the outputs that are wanted; empty: all
   std::map<std::string, Tensor> constants;  // --const: these inputs become constants
-  int64_t max_trips = INT64_MAX;            // --max-trips: of each Loop that only the run ends
+  // Inputs that are states and have an initializer: inputs all the same, which a stream begins with it.
+  std::set<std::string> carried;
+  std::map<std::string, Tensor> initial;  // --state-init: what the states of these inputs begin with
+  int64_t max_trips = INT64_MAX;          // --max-trips: of each Loop that only the run ends
   // Actual shapes of inputs (run, verify): give the free dims that no DimOption names.
   std::map<std::string, std::vector<int64_t>> input_shapes;
   // Operators of the user (--custom-ops), asked for what ops/ doesn't have. Null: none.

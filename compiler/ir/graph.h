@@ -53,6 +53,8 @@ struct Value {
   // origin: no such value in the model (passes made it). Empty perm: not permuted.
   std::string origin;
   std::vector<int64_t> perm;
+  // Of an input that is a state (plan/state.h): what a stream begins with; absent: zeros.
+  std::optional<Tensor> initial;
   bool is_constant() const { return data.has_value(); }
 };
 

@@ -136,6 +136,7 @@ class Narrowing {
       Value* place = scatter->inputs[1]->producer->inputs[0];
       g_.set_input(scatter, 1, b("Expand", {place, b("Shape", {rows})}));
     }
+    if (old->initial) old->initial = evaluate(*rows->producer, {*old->initial})[0];
     old->type.dtype = to_;
     old->type.shape.back() = rows->type.shape.back();
     g_.set_input(scatter, i, rows);

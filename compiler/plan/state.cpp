@@ -128,6 +128,49 @@ void check_states(const Graph& g, const StateLinks& links) {
 
 std::vector<std::optional<size_t>> passed_on(const Graph& g, const StateLinks& links) {
   std::vector<std::optional<size_t>> shows(links.size());
+namespace {
+
+// The first thing that is wrong with what a state begins with; empty: nothing.
+std::string problem_of_initial(const Graph& g, const StateLinks& links, const StateLink& l) {
+  const Value& in = *g.inputs[l.input];
+  const std::vector<int64_t>& shape = in.initial->shape();
+  const std::string both =
+      fmt::format("{}: it begins with {}{}, the input is {}", name_of_link(l), name_of(in.initial->dtype()),
+                  text(Shape(shape.begin(), shape.end())), text(in.type));
+  if (const std::optional<Growth> growth = growth_of(g, links, l))
+    return shape[growth->axis] == 0
+               ? ""
+               : fmt::format("{}; a state that grows begins with no rows: let a run write these", both);
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (!(in.type.shape[d] == Dim(shape[d]))) return fmt::format("{}; fix the extents with --dim", both);
+  return "";
+}
+
+bool is_zero(const Tensor& t) {
+  return std::all_of(t.data(), t.data() + t.bytes(), [](auto byte) { return byte == decltype(byte){}; });
+}
+
+}  // namespace
+
+void check_initial(Graph& g, const StateLinks& links) {
+  std::vector<std::string> problems;
+  for (const StateLink& l : links) {
+    std::optional<Tensor>& initial = g.inputs[l.input]->initial;
+    if (!initial) continue;
+    if (std::string p = problem_of_initial(g, links, l); !p.empty()) problems.push_back(std::move(p));
+    if (is_zero(*initial)) initial.reset();
+  }
+  if (!problems.empty()) throw Refusal(std::move(problems));
+}
+
+std::string beginning(const Graph& g, const State& s) {
+  const std::optional<Tensor>& t = g.inputs[s.link.input]->initial;
+  if (!t) return "";
+  if (!t->is_uniform() || g.inputs[s.link.input]->type.dtype != t->dtype())
+    return "begins with values of its own";
+  return fmt::format("begins with {:.7g}", t->real(0));
+}
+
   std::set<size_t> taken;
   for (const bool own : {true, false})  // a state that is kept comes before one that hands its value on
     for (size_t k = 0; k < links.size(); ++k) {

@@ -13,6 +13,8 @@
 //
 //   slot of link k of a ring with M slots, in run r:  (place of k + r) mod M;  its next value: one further
 //
+// A stream begins with zeros, or with what Value::initial of a link's input says.
+//
 // Extents of states that inputs leave free must be the same in every run; they are words of the buffer, too.
 #pragma once
 #include <optional>
@@ -24,6 +26,7 @@
 namespace sinter {
 
 struct Plan;
+class Decisions;
 
 struct StateLink {
   size_t output, input;                 // of the graph's outputs and inputs
@@ -59,6 +62,8 @@ struct StatePlan {
 
 // Refuses links whose output and input differ in type or shape, or whose extents no other input tells.
 void check_states(const Graph&, const StateLinks&);
+// Refuses values that a state can't begin with; leaves out those that are zeros.
+void check_initial(Graph&, const StateLinks&);
 // For each link, the one whose input its output shows (itself, where a state is kept); each shows up once.
 // The copies that separate_outputs would make of these outputs are not needed.
 std::vector<std::optional<size_t>> passed_on(const Graph&, const StateLinks&);
@@ -66,5 +71,7 @@ std::vector<std::optional<size_t>> passed_on(const Graph&, const StateLinks&);
 StatePlan plan_states(const Graph&, const Plan&, const StateLinks&);
 // What becomes of it, for people: "in place", "kept", "slot 1 of 2 in turn".
 std::string text(const StatePlan&, const State&);
+// "begins with 0.5", "begins with values of its own"; empty: with zeros.
+std::string beginning(const Graph&, const State&);
 
 }  // namespace sinter

@@ -132,10 +132,12 @@ class Library:
         self.reset()
 
     def reset(self) -> None:
-        """Begins a stream: the next run finds states of zeros."""
+        """Begins a stream: the next run finds the states' first values, zeros where they have none of their own."""
         if self._state is not None:
+            function = getattr(self._memory.library, self._name + "_reset")
+            function.restype, function.argtypes = None, [ctypes.c_void_p]
             with self._stream:
-                self._state[:] = 0
+                function(self._state.ctypes.data)
 
     def seed(self, number: int) -> None:
         """Begins the random numbers of a seed."""

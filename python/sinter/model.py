@@ -40,6 +40,7 @@ def compile(
         output: the folder for the bundle; without it, one that goes with the model (``Model.save`` keeps it).
         options: the options of ``sinter compile`` with ``_`` for ``-``: ``threads=4``, ``fp16=True``,
             ``max_ram="8M"``, ``only=["scores"]``, ``weights="file"``, ``const={"size": 64}``,
+            ``state=["hn=h0"]``, ``state_init={"h0": array}``,
             ``pre=["image: u8 bgr 640x480 scale=1/255"]`` (the input is a frame), ``post=["scores: topk=5"]``.
 
     Raises:
@@ -118,7 +119,7 @@ class Model(Runnable):
     __call__ = run
 
     def reset(self) -> None:
-        """Begins a new stream: the next run of a model with states (``--state``) finds zeros.
+        """Begins a new stream: the next run of a model with states (``--state``) finds what they begin with.
 
         Runs here carry the states on; under an emulator or on another machine each run is a stream of its own.
         """
@@ -282,17 +283,20 @@ class Model(Runnable):
 
 
 def with_constants(options: Dict[str, Any], folder: pathlib.Path) -> Dict[str, Any]:
-    """The options with arrays of ``const`` as files in ``folder``."""
-    constants = options.get("const")
-    if not isinstance(constants, Mapping):
-        return options
+    """The options with arrays of ``const`` and ``state_init`` as files in ``folder``."""
+    named = {key: options[key] for key in ("const", "state_init") if isinstance(options.get(key), Mapping)}
+    return {**options, **{key: _values(key, values, folder) for key, values in named.items()}}
+
+
+def _values(key: str, values: Mapping[str, Any], folder: pathlib.Path) -> List[str]:
     words = []
-    for i, (name, value) in enumerate(constants.items()):
+    for i, (name, value) in enumerate(values.items()):
         if isinstance(value, (str, os.PathLike)):
             words.append(f"{name}={os.fspath(value)}")
         elif hasattr(value, "dtype"):
-            tensor_file.write(folder / f"constant_{i}.pb", np.asarray(value))
-            words.append(f"{name}={folder / f'constant_{i}.pb'}")
+            file = folder / f"{key}_{i}.pb"
+            tensor_file.write(file, np.asarray(value))
+            words.append(f"{name}={file}")
         else:
             words.append(f"{name}=" + ",".join(str(v) for v in np.asarray(value).reshape(-1).tolist()))
-    return {**options, "const": words}
+    return words

@@ -101,7 +101,7 @@ class Part(Runnable):
         return [with_labels(t, r) for t, r in zip(self._outputs, self._loaded().run(arrays))]
 
     def reset(self) -> None:
-        """Begins a new stream: the next run of a model with states finds zeros."""
+        """Begins a new stream: the next run of a model with states finds what they begin with."""
         self._loaded().reset()
 
     def seed(self, number: int) -> None:

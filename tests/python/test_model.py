@@ -185,6 +185,22 @@ class Compiling(unittest.TestCase):
             with self.assertRaises(sinter.UsageError):
                 other.seed(1)
 
+    def test_what_states_begin_with(self):
+        # y = x + h, n = -y of float32[2]; h has the initializer 3, 4.
+        net = bytes.fromhex(
+            "080812003a770a0e0a01780a016812017922034164640a0b0a017912016e22034e65671201672a11080210014201684a"
+            "0800004040000080405a0f0a0178120a0a08080112040a0208025a0f0a0168120a0a08080112040a020802620f0a0179"
+            "120a0a08080112040a020802620f0a016e120a0a08080112040a02080242040a001011"
+        )
+        x = np.ones(2, np.float32)
+        for options, first in (({}, [4, 5]), ({"state_init": {"h": 7}}, [8, 8]), ({"state_init": {"h": x}}, [2, 2])):
+            model = sinter.compile(net, state=["n=h"], **options)
+            for _ in range(2):
+                model.reset()
+                np.testing.assert_array_equal(model.run(x), first, str(options))
+                np.testing.assert_array_equal(model.run(x), x - first)
+        self.assertEqual(sinter.compile(net).input_names, ["x"])
+
     def test_another_architecture(self):
         other = "aarch64" if not next(t for t in sinter.targets() if t.name == "aarch64").runs_here else "avx2"
         model = sinter.compile(MLP, target=other, dims={"N": "<=3"})
