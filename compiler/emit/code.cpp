@@ -288,6 +288,7 @@ class Code {
               frame.inputs[c.input], c.element, c.value, up);
     calls.checks();
     check_state_extents(p_, states, up + "_E_DIM");
+    begin_windows(p_, g_, states, up + "_E_");
     // An empty tensor has a place, too.
     const bool uses_arena = std::any_of(plan_.places.begin(), plan_.places.end(),
                                         [](const auto& x) { return x.second.kind == Place::Kind::kArena; }) ||

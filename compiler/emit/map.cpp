@@ -109,6 +109,7 @@ void add_tensors(ordered_json& j, const Graph& g, const Plan& plan, const Bundle
     t["offset"] = ring.offset;
     t["slots"] = ring.slots;
     t["slot_bytes"] = ring.slot_bytes;
+    if (ring.window) t["window"] = {{"rows", ring.window->rows}, {"room", ring.window->room}};
     j["states"].push_back(t);
   }
 }

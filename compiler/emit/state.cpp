@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "emit/calls.h"
 #include "emit/code.h"
 #include "ir/error.h"
 #include "plan/growth.h"
@@ -10,7 +11,6 @@ namespace sinter {
 
 std::string state_parameter(const StatePlan& plan) { return plan.empty() ? "" : ", void* state"; }
 
-void declare_state(Printer& p, const Graph& g, const StatePlan& plan, const BundleOptions& o) {
 namespace {
 
 bool begins_with_zeros(const Graph& g, const StatePlan& plan) {
@@ -20,6 +20,7 @@ bool begins_with_zeros(const Graph& g, const StatePlan& plan) {
 
 }  // namespace
 
+void declare_state(Printer& p, const Graph& g, const StatePlan& plan, const BundleOptions& o) {
   if (plan.empty()) return;
   p.comment(fmt::format(
       "What a stream of runs carries on: 64-byte aligned, one for each stream. It is given to {0}_reset once"
@@ -222,15 +223,46 @@ void check_state_extents(Printer& p, const StatePlan& plan, const std::string& e
         8 * (i + 1), variable(*plan.extents[i]), error);
 }
 
+namespace {
+
+std::string rows_before(const StateWindow& w) {
+  return fmt::format("sinter::at<std::int64_t>(s, {})", 8 * w.word);
+}
+
+}  // namespace
+
+void begin_windows(Printer& p, const Graph& g, const StatePlan& plan, const std::string& error) {
+  for (const State& s : plan.states) {
+    const StateRing& ring = plan.rings[s.ring];
+    if (!ring.window) continue;
+    const StateWindow& w = *ring.window;
+    const std::string first = fmt::format("first_{}", s.ring);
+    p.line("std::int64_t {} = *{};  // rows in front of {}'s", first, rows_before(w),
+           printable(s.link.input_name));
+    p.line("if ({0} < 0 || {0} > {1}) return {2}DIM;", first, w.room - w.rows, error);
+    p.line("if ({} + {} > {}) {{", first, Calls::cpp(Dim(w.rows) + w.step), w.room);
+    p.line("std::memmove(s + {0}, s + {0} + {1} * {2}, {3});", ring.offset, first, w.row_bytes,
+           w.rows * w.row_bytes);
+    p.line("*{} = {} = 0;", rows_before(w), first);
+    p.line("}}");
+    const std::string type = c_type(g.inputs[s.link.input]->type.dtype);
+    p.line("{0}* const window_{1} = sinter::at<{0}>(s, {2} + {3} * {4});", type, s.ring, ring.offset, first,
+           w.row_bytes);
+  }
+}
+
 void end_state(Printer& p, const StatePlan& plan) {
   if (plan.turns()) p.line("*sinter::at<std::int64_t>(s, 0) = turn + 1;");
   for (size_t i = 0; i < plan.extents.size(); ++i)
     p.line("*sinter::at<std::int64_t>(s, {}) = {} + 1;", 8 * (i + 1), variable(*plan.extents[i]));
+  for (const StateRing& r : plan.rings)
+    if (r.window) p.line("*{} += {};", rows_before(*r.window), Calls::cpp(r.window->step));
 }
 
 std::string state_pointer(const Graph& g, const StatePlan& plan, const State& s, bool written) {
   const StateRing& ring = plan.rings[s.ring];
   const std::string type = c_type(g.inputs[s.link.input]->type.dtype);
+  if (ring.window) return fmt::format("window_{}", s.ring);
   if (ring.slots == 1) return fmt::format("sinter::at<{}>(s, {})", type, ring.offset);
   const int64_t ahead = s.place + (written ? 1 : 0);
   return fmt::format("sinter::at<{}>(s, {} + {} % {} * {})", type, ring.offset,

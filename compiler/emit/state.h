@@ -33,6 +33,8 @@ void define_rows(Printer&, const Graph&, const StatePlan&, const std::vector<Mem
                  const std::string& error, const std::function<void(const Symbol&)>& define);
 // ... whether the extents are those of the runs before, once their variables are there.
 void check_state_extents(Printer&, const StatePlan&, const std::string& error);
+// ... where the windows of rows begin; moved back where this run's have no room behind them.
+void begin_windows(Printer&, const Graph&, const StatePlan&, const std::string& error);
 // ... what the next run shall find.
 void end_state(Printer&, const StatePlan&);
 // ... the pointer to a state's tensor, as this run reads it, or writes it.

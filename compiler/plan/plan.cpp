@@ -97,7 +97,9 @@ class ArenaPlanner {
     for (size_t i = 0; i < g_.inputs.size(); ++i)
       plan_.places[g_.inputs[i]] = {Place::Kind::kInput, i, 0, bound_bytes(*g_.inputs[i]), Dim(0)};
     for (size_t i = 0; i < g_.outputs.size(); ++i) {
-      const Value* root = views_.host(g_.outputs[i]);
+      const View view = views_.of(g_.outputs[i]);
+      if (view.piece) continue;  // of the state that it is the next value of
+      const Value* root = view.host;
       plan_.places[root] = {Place::Kind::kOutput, i, 0, bound_bytes(*g_.outputs[i]), Dim(0)};
     }
   }

@@ -38,6 +38,8 @@ const State* StatePlan::random() const {
 std::string text(const StatePlan& plan, const State& s) {
   const StateRing& ring = plan.rings[s.ring];
   if (s.kept && ring.slots == 1) return "kept as it is";
+  if (ring.window)
+    return fmt::format("{} rows that slide in a buffer of {}", ring.window->rows, ring.window->room);
   if (ring.slots == 1) return "updated in place";
   return fmt::format("slot {} of {} in turn", s.place, ring.slots);
 }
@@ -126,8 +128,6 @@ void check_states(const Graph& g, const StateLinks& links) {
   if (!problems.empty()) throw Refusal(std::move(problems));
 }
 
-std::vector<std::optional<size_t>> passed_on(const Graph& g, const StateLinks& links) {
-  std::vector<std::optional<size_t>> shows(links.size());
 namespace {
 
 // The first thing that is wrong with what a state begins with; empty: nothing.
@@ -171,6 +171,8 @@ std::string beginning(const Graph& g, const State& s) {
   return fmt::format("begins with {:.7g}", t->real(0));
 }
 
+std::vector<std::optional<size_t>> passed_on(const Graph& g, const StateLinks& links) {
+  std::vector<std::optional<size_t>> shows(links.size());
   std::set<size_t> taken;
   for (const bool own : {true, false})  // a state that is kept comes before one that hands its value on
     for (size_t k = 0; k < links.size(); ++k) {
@@ -274,6 +276,7 @@ StatePlan plan_states(const Graph& g, const Plan& plan, const StateLinks& links)
   // The links of each ring in order: the slot of one is that of the next one a run before. A line begins with
   // the link whose input no output shows; what is left then are circles.
   std::vector<bool> placed(links.size(), false);
+  size_t windows = 0;
   out.states.resize(links.size());
   for (const bool lines : {true, false})
     for (size_t first = 0; first < links.size(); ++first) {
@@ -287,14 +290,19 @@ StatePlan plan_states(const Graph& g, const Plan& plan, const StateLinks& links)
         ring.slot_bytes = std::max(ring.slot_bytes, rounded(bound_bytes(*g.inputs[links[*k].input])));
         last = *k;
       }
-      const bool over =
-          !lines || (!links[first].random &&
-                     overwriting.allowed(g.inputs[links[first].input], g.outputs[links[last].output]));
+      ring.window = window_of(g, *plan.decisions, links[first]);
+      if (ring.window) {
+        ring.window->word = 1 + out.extents.size() + windows++;
+        ring.slot_bytes = rounded(ring.window->room * ring.window->row_bytes);
+      }
+      const bool over = ring.window || !lines ||
+                        (!links[first].random &&
+                         overwriting.allowed(g.inputs[links[first].input], g.outputs[links[last].output]));
       ring.slots = count + (over ? 0 : 1);
       out.rings.push_back(ring);
     }
-  if (out.turns() || !out.extents.empty())
-    out.bytes = rounded(8 * (1 + static_cast<int64_t>(out.extents.size())));
+  if (out.turns() || !out.extents.empty() || windows > 0)
+    out.bytes = rounded(8 * static_cast<int64_t>(1 + out.extents.size() + windows));
   for (StateRing& ring : out.rings) {
     ring.offset = out.bytes;
     out.bytes += ring.slots * ring.slot_bytes;

@@ -36,9 +36,21 @@ struct StateLink {
 };
 using StateLinks = std::vector<StateLink>;
 
+// A state that is the last rows of a longer buffer (plan/windows.cpp): each run reads its rows, from `word`
+// on counted, and writes `step` new ones behind them, so that the next run's rows begin so much later. Only
+// where the buffer ends, the rows that stay are moved back to its beginning.
+struct StateWindow {
+  int64_t rows, room;  // of the state, of the buffer
+  int64_t row_bytes;
+  Dim step;
+  size_t word;  // of the caller's buffer: rows in front of the window
+  bool operator==(const StateWindow&) const = default;
+};
+
 struct StateRing {
   int64_t slots = 1, slot_bytes = 0;
   int64_t offset = 0;  // of the first slot, in the caller's buffer
+  std::optional<StateWindow> window{};
 };
 
 struct State {
@@ -67,6 +79,11 @@ void check_initial(Graph&, const StateLinks&);
 // For each link, the one whose input its output shows (itself, where a state is kept); each shows up once.
 // The copies that separate_outputs would make of these outputs are not needed.
 std::vector<std::optional<size_t>> passed_on(const Graph&, const StateLinks&);
+// Lets states that are windows of rows slide in place, where all that read the rows can read them there:
+// marks the Concat of old and new rows and the Slice of those that stay with Decision::in_place.
+void slide_windows(Graph&, const StateLinks&, Decisions&);
+// What a link is that slides, without its word; nothing: it doesn't.
+std::optional<StateWindow> window_of(const Graph&, const Decisions&, const StateLink&);
 // For a plan whose places are settled.
 StatePlan plan_states(const Graph&, const Plan&, const StateLinks&);
 // What becomes of it, for people: "in place", "kept", "slot 1 of 2 in turn".

@@ -16,6 +16,10 @@ std::set<const Value*> fixed_values(const Graph& g) {
 }
 
 bool is_op(const Node& n, std::string_view name) { return n.op->domain[0] == '\0' && n.op->name == name; }
+// Of a Concat in place: new rows behind a state's (plan/windows.cpp).
+bool is_window(const Node& n) {
+  return is_op(n, "Concat") && n.inputs.size() == 2 && !n.inputs[0]->producer && !n.inputs[0]->data;
+}
 bool from_caller(const Dim& d) {
   std::vector<SymbolPtr> symbols;
   d.collect_symbols(symbols);
@@ -118,6 +122,8 @@ Views::Views(const Graph& g, const Decisions& decisions) : fixed_(fixed_values(g
     } else if (in_place && is_op(*n, "Transpose")) {
       views_[n->outputs[0]] = {n->inputs[0], Dim(0), true};
       without_layer_.insert(n.get());
+    } else if (in_place && is_window(*n)) {
+      find_window(*n);
     } else if (in_place) {
       find_channels(*n);
     } else if (is_stack(*n, decisions)) {
@@ -158,6 +164,12 @@ void Views::find_members(const Node& n) {
     views_[root_of(v)] = {n.outputs[0], at, true};
     at = at + product(v->type.shape);
   }
+  without_layer_.insert(&n);
+}
+
+void Views::find_window(const Node& n) {
+  views_[n.outputs[0]] = {n.inputs[0], Dim(0), true};
+  views_[root_of(n.inputs[1])] = {n.inputs[0], product(n.inputs[0]->type.shape), true};
   without_layer_.insert(&n);
 }
 

@@ -1,11 +1,12 @@
 // Views: Values that take no memory of their own, because they are a piece of another one.
 //
-// Four kinds. A Reshape (or its like) shows all of its input under another shape. A part is an output of
+// Five kinds. A Reshape (or its like) shows all of its input under another shape. A part is an output of
 // Split, Slice or Gather that is one run of its input. A member is an input of Concat that is written
 // straight to its place in the Concat's output. Parts and members exist only where the pieces are contiguous:
 // along the outermost axis that is not 1. A channel part is an input of a Concat along the last axis whose
 // writer leaves the room between its pixels that the others' channels take, or an output of Slice or Split
-// along the last axis whose readers step over what lies between its pixels (plan/in_place.cpp).
+// along the last axis whose readers step over what lies between its pixels (plan/in_place.cpp). The rows of a
+// window are those of the state that it is the last value of, the new ones behind them (plan/windows.cpp).
 #pragma once
 #include <map>
 #include <set>
@@ -32,6 +33,7 @@ class Views {
  private:
   void find_parts(const Node&);
   void find_members(const Node&);
+  void find_window(const Node&);
   void find_channels(const Node&);
   void find_channel_parts(const Node&);
   std::map<const Value*, View> views_;

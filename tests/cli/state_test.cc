@@ -45,7 +45,7 @@ const Net kNets[] = {
      "  from = Constant<value = int64[1] {3}>()  to = Constant<value = int64[1] {7}>()\n"
      "  axis = Constant<value = int64[1] {2}>()  next = Slice(all, from, to, axis) }",
      {{"next", "cache"}},
-     "updated in place",
+     "4 rows that slide in a buffer of 11",
      true,
      {{"w", {3, 2, 5}}}},
     {"states that feed one another",
