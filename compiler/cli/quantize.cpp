@@ -19,6 +19,7 @@
 #include "quantize/search.h"
 #include "quantize/weights_only.h"
 #include "quantize/write.h"
+#include "quantize/written.h"
 #include "report/quantised.h"
 
 namespace sinter {
@@ -28,7 +29,7 @@ namespace fs = std::filesystem;
 using quantize::FloatModel;
 
 struct Options {
-  std::string model, data, output, report, html, custom_ops, max_loss, score;
+  std::string model, data, output, report, html, custom_ops, max_loss, score, target = "host";
   std::vector<std::string> images, dims, keep;
   int weights_only = 0;
 };
@@ -112,51 +113,86 @@ void check_kept(const FloatModel& m, const std::vector<std::string>& kept) {
                                    did_you_mean(k, labels)));
 }
 
-nlohmann::ordered_json layers_json(const FloatModel& m, const quantize::Search& s,
-                                   const quantize::Twin& twin) {
+nlohmann::ordered_json layers_json(const FloatModel& m, const quantize::Search& s, const quantize::Twin& twin,
+                                   const onnx::ModelProto& written) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  const std::set<std::string> of_bytes = quantize::layers_of_bytes(written.graph());
   for (const quantize::LayerReport& r : s.reports()) {
     const onnx::NodeProto& n = m.node(r.node);
+    const std::string label = quantize::label_of(n);
+    const bool bytes = of_bytes.count(label) != 0;
     nlohmann::ordered_json j;
-    j["node"] = quantize::label_of(n);
+    j["node"] = label;
     j["op"] = n.op_type();
     j["snr_alone_db"] = quantize::snr(r.loss);
-    j["type"] = r.kept ? "float32" : "int8";
+    j["type"] = bytes ? "int8" : "float32";
+    j["kept"] = r.kept;
     j["steps"] = r.steps;
     const auto w = twin.weights().find(r.node);
     if (w != twin.weights().end()) {
       j["weight_bytes_float"] = w->second.values.bytes();
       j["weight_bytes"] =
-          r.kept ? w->second.values.bytes() : w->second.bytes.bytes() + w->second.scales.bytes();
+          bytes ? w->second.bytes.bytes() + w->second.scales.bytes() : w->second.values.bytes();
     }
     list.push_back(j);
   }
   return list;
 }
 
-void print_layers(const FloatModel& m, const quantize::Search& s) {
-  fmt::print("{:<40} {:<18} {:>9}  {}\n", "layer", "op", "alone dB", "computed in");
-  for (const quantize::LayerReport& r : s.reports())
-    fmt::print("{:<40} {:<18} {:>9.1f}  {}\n", quantize::label_of(m.node(r.node)).substr(0, 40),
-               m.node(r.node).op_type(), quantize::snr(r.loss), r.kept ? "float32" : "int8");
+// "before > after", or one of them where there is no other.
+template <class T>
+std::string change(const nlohmann::ordered_json& layer, const char* before, const char* after,
+                   const char* format) {
+  std::string s;
+  for (const char* key : {before, after})
+    if (layer.contains(key))
+      s += (s.empty() ? "" : " > ") + fmt::format(fmt::runtime(format), layer[key].get<T>());
+  return s;
 }
 
-// --html: the model before and after, compiled for this machine, with what was measured. Without samples,
-// free extents need their --dim, as for sinter compile.
-void write_page(const Options& o, const std::vector<DeclaredInput>& inputs, const Samples& samples,
-                const nlohmann::ordered_json& report) {
-  const auto compiled = [&](const std::string& file) {
+void print_layers(const nlohmann::ordered_json& report) {
+  const nlohmann::ordered_json& modelled = report["modelled"];
+  fmt::print("{:<40} {:<18} {:>9}  {:<13} {:>19}  {:>19}\n", "layer", "op", "alone dB", "computed in",
+             "bytes of weights", "modelled us");
+  const auto row = [](const std::string& name, const std::string& op, const std::string& alone,
+                      const std::string& type, const nlohmann::ordered_json& figures) {
+    std::string us = change<double>(figures, "float_us", "us", "{:.1f}");
+    if (us.empty() && figures.contains("in")) us = "in " + figures["in"].get<std::string>();
+    fmt::print("{:<40} {:<18} {:>9}  {:<13} {:>19}  {:>19}\n", name.substr(0, 40), op, alone, type,
+               change<int64_t>(figures, "weight_bytes_float", "weight_bytes", "{}"), us);
+  };
+  for (const auto& l : report["layers"])
+    row(l["node"].get<std::string>(), l["op"].get<std::string>(),
+        fmt::format("{:.1f}", l["snr_alone_db"].get<double>()),
+        l["type"].get<std::string>() + (l["kept"].get<bool>() ? ", kept" : ""), l);
+  row("all other layers", "", "", "", modelled["others"]);
+  fmt::print("modelled for one core of {} at {} MHz: {:.3f} ms become {:.3f} ms\n",
+             modelled["target"].get<std::string>(), modelled["mhz"].get<int>(),
+             modelled["float_us"].get<double>() / 1e3, modelled["us"].get<double>() / 1e3);
+}
+
+// The model before and after, compiled for --target. Free extents are those of the samples; without samples
+// they need their --dim, as for sinter compile.
+struct BeforeAndAfter {
+  Compiled floats, written;
+};
+BeforeAndAfter compile_both(const Options& o, const fs::path& floats,
+                            const std::vector<DeclaredInput>& inputs, const Samples& samples) {
+  const auto compiled = [&](const fs::path& file) {
     ModelOptions m = model_options(o, file);
     m.exact = false;
-    return compile_model(m, import_for(m, inputs, samples));
+    m.target = o.target;
+    m.say = [](const std::string&) {};  // compile says it of the file that is compiled
+    return o.html.empty() ? compile_part(m, import_for(m, inputs, samples))
+                          : compile_model(m, import_for(m, inputs, samples));
   };
-  write_output_file(o.html, report_page(quantised_report(compiled(o.model), compiled(o.output), report)));
+  return {compiled(floats), compiled(o.output)};
 }
 
 // Holds what was written against the model's outputs on the samples, prints and reports it.
 void finish(const Options& o, const std::vector<DeclaredInput>& inputs, const Samples& samples,
             const SampleFiles& files, const std::vector<std::vector<Tensor>>& floats,
-            nlohmann::ordered_json report) {
+            nlohmann::ordered_json& report) {
   std::error_code ec;
   const auto before = fs::file_size(o.model, ec), after = fs::file_size(o.output, ec);
   report["bytes_before"] = before, report["bytes"] = after;
@@ -173,7 +209,12 @@ void finish(const Options& o, const std::vector<DeclaredInput>& inputs, const Sa
     }
   }
   fmt::print("{}: {} bytes become {} -> {}\n", o.model, before, after, o.output);
-  if (!o.html.empty()) write_page(o, inputs, samples, report);
+}
+
+// --report and --html.
+void write_reports(const Options& o, const BeforeAndAfter& compiled, const nlohmann::ordered_json& report) {
+  if (!o.html.empty())
+    write_output_file(o.html, report_page(quantised_report(compiled.floats, compiled.written, report)));
   if (o.report.empty()) return;
   std::ofstream f(o.report);
   f << report.dump(2) << "\n";
@@ -197,7 +238,8 @@ int quantize_weights(const Options& o, const FloatModel& model, const std::vecto
     floats =
         Session(m, import_for(m, inputs, samples)).run(files.of(0, files.count()), declared_outputs(o.model));
   }
-  finish(o, inputs, samples, files, floats, std::move(report));
+  finish(o, inputs, samples, files, floats, report);
+  write_reports(o, o.html.empty() ? BeforeAndAfter() : compile_both(o, o.model, inputs, samples), report);
   return kExitOk;
 }
 
@@ -240,22 +282,31 @@ int quantize_layers(const Options& o, const FloatModel& model, const std::vector
     return score_of(o.score, candidate) >= least;
   };
   search.find(loss.amount, {o.keep.begin(), o.keep.end()}, o.score.empty() ? quantize::Judge() : judge);
-  print_layers(model, search);
-  write_model(file_of(search.setting()), o.output);
+  const onnx::ModelProto written = file_of(search.setting());
+  write_model(written, o.output);
   nlohmann::ordered_json report;
   report["samples"] = samples.size();
+  report["layers"] = layers_json(model, search, twin, written);
+  const fs::path floats = folder.path() / "floats.onnx";  // whose nodes are those of the layers
+  write_model(model.proto(), floats);
+  const BeforeAndAfter compiled = compile_both(o, floats, inputs, samples);
+  add_costs(compiled.floats, compiled.written, report);
+  print_layers(report);
   if (!o.score.empty()) {
     const double score = score_of(o.score, o.output);
     fmt::print("score {:.6g}, of the float model {:.6g}\n", score, whole);
     report["score"] = {{"float", whole}, {"least", least}, {"written", score}};
   }
-  report["layers"] = layers_json(model, search, twin);
-  finish(o, inputs, samples, files, search.floats(), std::move(report));
+  finish(o, inputs, samples, files, search.floats(), report);
+  write_reports(o, compiled, report);
   return kExitOk;
 }
 
 int run(const Options& o) {
   if (!o.html.empty()) require_page_libraries();
+  ModelOptions modelled;
+  modelled.target = o.target;
+  target_of(modelled);  // refuses names that there are not, before anything is measured
   const AllowedLoss loss = allowed_loss(o);
   if (!o.score.empty() && o.max_loss.empty())
     throw UsageError("--score: say with --max-loss what may be lost of it, such as 0.5 or 1%");
@@ -298,10 +349,13 @@ std::function<int()> declare_quantize(CLI::App& app) {
                  "8 or 4: only weights get fewer bits, activations stay floats; no samples are needed")
       ->check(CLI::IsMember({8, 4}));
   app.add_option("--keep-f32", o->keep, "NODE: this layer stays in float32")->allow_extra_args(false);
+  app.add_option("--target", o->target,
+                 "the processor that the modelled times are for (see sinter targets); default: this machine. "
+                 "What is written is the same for all");
   app.add_option("--report", o->report, "write what was measured, by layer and output, as JSON");
   app.add_option(
       "--html", o->html,
-      "write a page to look at, as sinter inspect does for this machine: each layer's error, what it "
+      "write a page to look at, as sinter inspect does for the --target: each layer's error, what it "
       "computes in, its weights and its modelled time");
   app.add_option("--dim", o->dims, "a free extent, as in sinter compile; default: those of the samples")
       ->allow_extra_args(false);

@@ -20,7 +20,7 @@ bool is_float_matrix(const FloatModel& m, const onnx::NodeProto& n, int input, i
 // The product that a node is, if it is one.
 bool as_product(const FloatModel& m, int index, Layer& layer) {
   const onnx::NodeProto& n = m.node(index);
-  if (!is_one_of(n, {"Conv", "ConvTranspose", "Gemm", "MatMul"}) || n.input_size() < 2) return false;
+  if (!is_product(n) || n.input_size() < 2) return false;
   const bool matmul = n.op_type() == "MatMul", gemm = n.op_type() == "Gemm";
   if (!is_float_matrix(m, n, 1, matmul || gemm ? 2 : 3) || m.is_constant(n.input(0))) return false;
   if (matmul && m.initializer(n.input(1)).dims_size() != 2) return false;
@@ -48,9 +48,6 @@ std::vector<int> moved_inputs(const FloatModel& m, const onnx::NodeProto& n) {
   if (std::any_of(all.begin(), all.end(), [&](int k) { return m.is_constant(n.input(k)); })) return {};
   return all;
 }
-
-// Activations that go with the product or the sum before them.
-bool is_activation(const onnx::NodeProto& n) { return is_one_of(n, {"Relu", "Clip", "LeakyRelu", "PRelu"}); }
 
 class Choice {
  public:
@@ -142,6 +139,11 @@ class Choice {
 };
 
 }  // namespace
+
+bool is_product(const onnx::NodeProto& n) {
+  return is_one_of(n, {"Conv", "ConvTranspose", "Gemm", "MatMul"});
+}
+bool is_activation(const onnx::NodeProto& n) { return is_one_of(n, {"Relu", "Clip", "LeakyRelu", "PRelu"}); }
 
 int Layers::site_of(const std::string& tensor) const {
   for (size_t s = 0; s < sites.size(); ++s)

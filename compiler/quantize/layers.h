@@ -35,6 +35,11 @@ struct Layers {
   int site_of(const std::string& tensor) const;  // -1 where it stays float
 };
 
+// Conv, ConvTranspose, Gemm or MatMul.
+bool is_product(const onnx::NodeProto&);
+// Activations that go with the product or the sum before them.
+bool is_activation(const onnx::NodeProto&);
+
 // `kept`: labels of nodes that stay in floats.
 Layers choose_layers(const FloatModel& model, const std::set<std::string>& kept);
 

@@ -49,16 +49,17 @@ const verified = data.verified && {
 };
 const decibels = v => v.snr_alone_db.toFixed(1) + ' dB';
 const saved = v => v.float_us === undefined ? '' : duration(v.float_us);
+const computed = v => v.type + (v.kept ? ', kept' : '');
 const quantised = data.quantised && {
-  title: 'Error of each layer', colours: 'Blue layers compute with bytes, orange ones stayed in floats; the darker, the more they lose.',
+  title: 'Error of each layer', colours: 'Blue layers compute with bytes, orange ones with floats; the darker, the more they lose.',
   hint: 'Signal to noise at the outputs with this layer alone as bytes: the shorter the bar, the more the layer loses.',
   of: l => l.quantised, length: v => Math.max(0, Math.min(1, v.snr_alone_db / 80)), text: decibels,
   colour: v => v.type === 'float32' ? kFloats : kBytes,
   fill: v => d3.interpolateRgb('#ffffff', v.type === 'float32' ? kFloats : kBytes)(Math.max(.2, 1 - Math.max(0, v.snr_alone_db) / 80)),
-  legend: [[kBytes, 'bytes'], [kFloats, 'kept in floats']],
+  legend: [[kBytes, 'bytes'], [kFloats, 'floats']],
   columns: ['computed in', 'alone', 'weights', 'time in floats'],
-  cells: v => [v.type, decibels(v), v.weight_bytes === undefined ? '' : bytes(v.weight_bytes_float) + ' → ' + bytes(v.weight_bytes), saved(v)],
-  rows: v => [['computed in', v.type], ['alone', decibels(v)]]
+  cells: v => [computed(v), decibels(v), v.weight_bytes === undefined ? '' : bytes(v.weight_bytes_float) + ' → ' + bytes(v.weight_bytes), saved(v)],
+  rows: v => [['computed in', computed(v)], ['alone', decibels(v)]]
       .concat(v.weight_bytes === undefined ? [] : [['weights', bytes(v.weight_bytes_float) + ' become ' + bytes(v.weight_bytes)]])
       .concat(v.float_us === undefined ? [] : [['time in floats', saved(v)]]),
   outputs: (data.quantised.outputs || []).map(o => `output ${o.name}: ${o.snr_db.toFixed(1)} dB over the samples`),

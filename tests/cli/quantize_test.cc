@@ -122,6 +122,39 @@ TEST_F(Quantize, KeepsTheWorstLayersInFloats) {
          "no such node");
 }
 
+// What is told of a layer is what the file has: a sum and a mean whose neighbours are floats are floats too.
+TEST_F(Quantize, TellsWhatTheFileComputesAndItsTime) {
+  save_net();
+  expect({"quantize", path("net.onnx"), "--data", path("data"), "-o", path("q.onnx"), "--keep-f32", "y",
+          "--keep-f32", "n", "--target", "cortex-a76", "--report", path("r.json")},
+         0, "modelled for one core of cortex-a76 at 2400 MHz");
+  const auto report = nlohmann::json::parse(contents(path("r.json")));
+  std::map<std::string, std::string> computed;
+  double before = 0, after = 0;
+  const auto add = [&](const nlohmann::json& figures) {
+    before += figures.value("float_us", 0.0), after += figures.value("us", 0.0);
+  };
+  for (const auto& l : report["layers"]) {
+    const auto node = l["node"].get<std::string>();
+    computed[node] = l["type"].get<std::string>() + (l["kept"].get<bool>() ? ", kept" : "");
+    EXPECT_TRUE(l.contains("us") || l.contains("in")) << l;
+    if (l.contains("weight_bytes")) {
+      EXPECT_EQ(l["weight_bytes"] == l["weight_bytes_float"], l["type"] == "float32") << l;
+    }
+    add(l);
+  }
+  const std::map<std::string, std::string> want = {{"n", "float32, kept"}, {"d", "int8"},
+                                                   {"c", "int8"},          {"s", "float32"},
+                                                   {"g", "float32"},       {"y", "float32, kept"}};
+  EXPECT_EQ(computed, want);
+  const auto& modelled = report["modelled"];
+  add(modelled["others"]);
+  EXPECT_NEAR(before, modelled["float_us"].get<double>(), 0.01);
+  EXPECT_NEAR(after, modelled["us"].get<double>(), 0.01);
+  expect({"quantize", path("net.onnx"), "--data", path("data"), "-o", path("q.onnx"), "--target", "cortex"},
+         2, "--target \"cortex\": there are");
+}
+
 // The score is given by how many layers are bytes: each costs one.
 TEST_F(Quantize, ACommandScores) {
   save_net();

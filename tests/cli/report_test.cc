@@ -228,7 +228,7 @@ TEST_F(Report, QuantizesPageHasWhatWasMeasured) {
   if (counts.empty()) GTEST_SKIP() << "chromium is not installed";
   EXPECT_EQ(counts["layers"], page["layers"].size());
   EXPECT_EQ(counts["errors"], looked);
-  EXPECT_NE(dom_.find("kept in floats"), std::string::npos);
+  EXPECT_NE(dom_.find("float32, kept"), std::string::npos);
 }
 
 TEST_F(Report, PagesAreOfOneModel) {

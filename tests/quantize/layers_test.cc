@@ -5,6 +5,7 @@
 
 #include "driver/interrupt.h"
 #include "model_text.h"
+#include "quantize/written.h"
 
 namespace sinter::quantize {
 namespace {
@@ -94,6 +95,35 @@ TEST(Layers, Chosen) {
 TEST(Layers, KeptOnesAreFloats) {
   const FloatModel m = model_of("a = " + kConv + "(x, w) b = " + kConv + "(a, w) y = " + kConv + "(b, w)");
   EXPECT_EQ(text(m, choose_layers(m, {"b"})), "Conv(x) Conv(b) | b x");
+}
+
+// Read from a file: what is bytes on all sides that matter, whoever asked for it.
+TEST(Written, LayersOfBytes) {
+  const std::string bytes =
+      "xb = QuantizeLinear(x, s, z) xd = DequantizeLinear(xb, s, z) "
+      "wd = DequantizeLinear(w, s, z) ";
+  struct Row {
+    std::string nodes;
+    std::set<std::string> want;
+  };
+  const std::vector<Row> rows = {
+      {bytes + "y = Conv(xd, wd)", {"y"}},
+      {bytes + "y = Conv(xd, v)", {}},
+      {bytes + "y = Conv(x, wd)", {}},
+      {bytes + "y = MatMul(xd, wd)", {"y"}},
+      {bytes + "y = GlobalAveragePool(xd)", {}},
+      {bytes + "p = GlobalAveragePool(xd) y = QuantizeLinear(p, s, z)", {"p"}},
+      {bytes + "p = Add(xd, v) r = Relu(p) y = QuantizeLinear(r, s, z)", {"p"}},
+      {bytes + "p = Add(x, v) r = Relu(p) y = QuantizeLinear(r, s, z)", {}},
+      {bytes + "p = Add(xd, v) r = Exp(p) y = QuantizeLinear(r, s, z)", {}},
+  };
+  for (const Row& r : rows) {
+    const onnx::ModelProto m = parse_text(
+        "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+        "g (float[1,4,8,8] x) => (float[] y) {" +
+        r.nodes + "}");
+    EXPECT_EQ(layers_of_bytes(m.graph()), r.want) << r.nodes;
+  }
 }
 
 // The normalisation behind a convolution is part of it, and old opsets are brought to 13.
