@@ -67,7 +67,7 @@ void print_unreachable(const Node& n) {
       fmt::print("      its {} branch is an error of the run: {}\n", k == 0 ? "then" : "else", why);
 }
 
-void print_table(const Compiled& c) {
+void print_table(const Compiled& c, const std::vector<WeightPrice>& prices) {
   const StatePlan& states = c.plan.states;
   for (const Member& m : input_members(*c.graph, states))
     fmt::print("input  {} {}\n", sinter::quoted(m.model_name), text(m.value->type));
@@ -111,9 +111,11 @@ void print_table(const Compiled& c) {
   fmt::print(
       "modelled {:>12.3f} ms on one core of {} MHz, {:.2f} Mcycles; boards take 1.15 to 2 times as long\n",
       cycles / machine.mhz / 1e3, machine.mhz, cycles / 1e6);
-  const std::vector<std::string> changes = advice(c, costs);
+  const std::vector<std::string> changes = advice(c, costs, prices);
   if (!changes.empty()) fmt::print("\nWhat would help most:\n");
   for (const std::string& change : changes) fmt::print("  {}\n", change);
+  if (!prices.empty()) fmt::print("\nWhat more flash for the weights would buy (modelled):\n");
+  for (const WeightPrice& p : prices) fmt::print("  {}\n", text(p, *c.target, cycles));
 }
 
 }  // namespace
@@ -128,10 +130,12 @@ std::function<int()> declare_inspect(CLI::App& app) {
       "--json", o->json,
       "write the layers, their memory, modelled time and what else could compute them to this file");
   return [o] {
-    const Compiled c = compile_model(*o, import_options(*o));
-    print_table(c);
-    if (!o->html.empty()) write_output_file(o->html, report_page(report_of(c)));
-    if (!o->json.empty()) write_output_file(o->json, report_text(report_of(c)));
+    const ImportOptions import = import_options(*o);
+    const Compiled c = compile_model(*o, import);
+    const std::vector<WeightPrice> prices = weight_prices(c, *o, import);
+    print_table(c, prices);
+    if (!o->html.empty()) write_output_file(o->html, report_page(report_of(c, prices)));
+    if (!o->json.empty()) write_output_file(o->json, report_text(report_of(c, prices)));
     return kExitOk;
   };
 }

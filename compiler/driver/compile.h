@@ -19,8 +19,9 @@ struct Compiled {
   std::unique_ptr<Graph> graph;     // after all passes; the plan's layers point into it
   Decisions decisions;              // for one thread, then for several
   WeightStore weights;
-  int64_t stored_weights = 0;  // bytes of the constants in the model
-  bool half_weights = false;   // weights may be stored in 16 bits
+  int64_t stored_weights = 0;           // bytes of the constants in the model
+  std::vector<int64_t> larger_budgets;  // of weights, that layers could be faster with
+  bool half_weights = false;            // weights may be stored in 16 bits
   Plan plan;
   BundleOptions options;
   std::map<std::string, std::string> files;

@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "plan/plan.h"
+#include "plan/weight_budgets.h"
 
 namespace sinter {
 
@@ -206,6 +207,31 @@ bool shrink_weights(const Graph& g, const Plan& plan, int64_t excess, Decisions&
   std::vector<Candidate> all;
   collect(g, plan, all);
   return save(all, excess, decisions);
+}
+
+std::vector<int64_t> larger_budgets(const Graph& g, const Target& target, const Decisions& decisions,
+                                    int64_t most) {
+  constexpr int64_t kMiB = 1 << 20;
+  constexpr double kWorthALook = 1e-3;
+  std::vector<Candidate> all;
+  int64_t fastest = collect(g, target, decisions, all);
+  for (const Candidate& c : all) fastest += c.offers.front().bytes;
+  const auto cycles = [&](int64_t budget) {
+    const std::vector<size_t> taken = choose_offers(all, fastest - budget);
+    double sum = 0;
+    for (size_t i = 0; i < all.size(); ++i) sum += all[i].offers[taken[i]].cycles;
+    return sum;
+  };
+  std::vector<int64_t> budgets;
+  double before = most < fastest ? cycles(most) : 0;
+  const int64_t first = std::max<int64_t>(1, (fastest - most) / 16 / kMiB) * kMiB;
+  for (int64_t more = first; most < fastest; more *= 2) {
+    const int64_t budget = std::min(most + more, fastest);
+    if (const double then = cycles(budget); then <= (1 - kWorthALook) * before)
+      budgets.push_back(budget), before = then;
+    if (budget == fastest) break;
+  }
+  return budgets;
 }
 
 void share_weights(const Graph& g, const Target& target, int64_t most, Decisions& decisions) {

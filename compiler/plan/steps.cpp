@@ -6,6 +6,7 @@
 #include "ir/error.h"
 #include "plan/growth.h"
 #include "plan/strips.h"
+#include "plan/weight_budgets.h"
 
 namespace sinter {
 
@@ -45,7 +46,9 @@ const std::vector<Step>& all_steps() {
       {"share_weights", "Lets layers take the algorithms that are worth their weights, within the budget.",
        "before the steps that ask which kernel runs a layer", true,
        [](Graph& g, const StepOptions& o, Decisions& d) {
-         if (o.most_weights != INT64_MAX) share_weights(g, o.target, o.most_weights, d);
+         if (o.most_weights == INT64_MAX) return;
+         if (o.larger_budgets) *o.larger_budgets = larger_budgets(g, o.target, d, o.most_weights);
+         share_weights(g, o.target, o.most_weights, d);
        }},
       {"read_pieces", "Lets Winograd read a picture's pieces before they are joined or doubled.",
        "before place_concats, which would join them in place", true,

@@ -20,7 +20,8 @@ struct StepOptions {
   bool half_weights = false;         // 16-bit floats stay so
   int64_t most_weights = INT64_MAX;  // bytes: their budget
   StateLinks states{};
-  std::string cache_type = "f32";  // what caches among them are stored as
+  std::string cache_type = "f32";                  // what caches among them are stored as
+  std::vector<int64_t>* larger_budgets = nullptr;  // takes those above `most_weights` that are worth a look
 };
 
 struct Step {

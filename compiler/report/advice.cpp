@@ -14,7 +14,8 @@ struct Change {
 
 class Adviser {
  public:
-  Adviser(const Compiled& c, const std::vector<LayerCost>& costs) : c_(c), costs_(costs) {
+  Adviser(const Compiled& c, const std::vector<LayerCost>& costs, const std::vector<WeightPrice>& prices)
+      : c_(c), costs_(costs), prices_(prices) {
     for (const LayerCost& l : costs) all_ += l.cycles;
   }
 
@@ -80,18 +81,13 @@ class Adviser {
                            c_.target->name)});
   }
 
-  // The price list of the weights' budget: what the layers' other offers say, read backwards.
   void say_weights() {
-    double saved = 0;
-    for (const auto& n : c_.graph->nodes)
-      if (n->freedom.winograd && c_.plan.decisions->of(*n).winograd.weight_bytes != INT64_MAX)
-        saved += saving(*n);
-    add(saved, "--fast-weights, or more of --max-weights: faster algorithms, whose weights take more flash");
-  }
-  double saving(const Node& n) const {
-    for (size_t i = 0; i < costs_.size(); ++i)
-      if (c_.plan.layers[i].node == &n) return 0.3 * costs_[i].cycles;
-    return 0;
+    if (prices_.empty()) return;
+    const WeightPrice& all = prices_.back();
+    add(all.cycles,
+        fmt::format("--max-weights or --fast-weights: faster algorithms, whose weights take {:.1f} "
+                    "MiB more flash",
+                    static_cast<double>(all.bytes) / (1 << 20)));
   }
 
   void say_loops() {
@@ -114,14 +110,16 @@ class Adviser {
 
   const Compiled& c_;
   const std::vector<LayerCost>& costs_;
+  const std::vector<WeightPrice>& prices_;
   double all_ = 0;
   std::vector<Change> found_;
 };
 
 }  // namespace
 
-std::vector<std::string> advice(const Compiled& c, const std::vector<LayerCost>& costs) {
-  return Adviser(c, costs).changes();
+std::vector<std::string> advice(const Compiled& c, const std::vector<LayerCost>& costs,
+                                const std::vector<WeightPrice>& prices) {
+  return Adviser(c, costs, prices).changes();
 }
 
 }  // namespace sinter

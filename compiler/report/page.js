@@ -112,6 +112,8 @@ function totals() {
   if (data.code) { card(bytes(data.code.text_bytes), 'flash: the code'); card(bytes(data.code.stack_bytes), 'stack of a run'); }
   if (!(data.advice || []).length) element('advice').remove();
   for (const text of data.advice || []) add(element('advice').querySelector('ol'), 'li', text);
+  if (!(data.weight_prices || []).length) element('prices').remove();
+  for (const price of data.weight_prices || []) add(element('prices').querySelector('ul'), 'li', price.text);
 }
 
 // --- The graph: a box a layer, an arrow for each tensor from the layer that writes it.

@@ -92,7 +92,7 @@ std::vector<Block> memory_blocks(const Plan& plan) {
   return blocks;
 }
 
-ordered_json report_of(const Compiled& c) {
+ordered_json report_of(const Compiled& c, const std::vector<WeightPrice>& prices) {
   ordered_json j = ordered_json::parse(c.files.at(c.options.name + ".map"));
   const CoreSpeed& m = c.target->speed;
   const std::vector<LayerCost> costs = layer_costs(c.plan, *c.target);
@@ -103,7 +103,15 @@ ordered_json report_of(const Compiled& c) {
   j["machine"] = {{"mhz", m.mhz},
                   {"gflops", 2 * m.fma * c.target->lanes * m.mhz / 1000},
                   {"gbytes", m.memory_bytes * m.mhz / 1000}};
-  j["advice"] = advice(c, costs);
+  j["advice"] = advice(c, costs, prices);
+  j["weight_prices"] = ordered_json::array();
+  double all = 0;
+  for (const LayerCost& l : costs) all += l.cycles;
+  for (const WeightPrice& p : prices)
+    j["weight_prices"].push_back({{"max_weights", p.most},
+                                  {"more_bytes", p.bytes},
+                                  {"us_saved", std::round(p.cycles / c.target->speed.mhz * 1000) / 1000},
+                                  {"text", text(p, *c.target, all)}});
   j["blocks"] = ordered_json::array();
   for (const Block& b : memory_blocks(c.plan))
     j["blocks"].push_back({{"label", b.label},

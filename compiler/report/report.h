@@ -21,8 +21,20 @@ struct Offer {
 // have allowed and why that was not done. Empty for If, Loop and Scan.
 std::vector<Offer> offers_of(const Compiled&, size_t layer);
 
+// What a larger budget of weights would buy, as planned with it.
+struct WeightPrice {
+  int64_t most = 0;   // --max-weights
+  int64_t bytes = 0;  // that the weights take more than now
+  double cycles = 0;  // of the net that are saved
+};
+// For each further megabyte or several, as long as they save time. Plans the model again for each.
+std::vector<WeightPrice> weight_prices(const Compiled&, const ModelOptions&, const ImportOptions&);
+// A line for people: "--max-weights 71M: 4.74 MiB more, 0.722 ms less (1.3 %)".
+std::string text(const WeightPrice&, const Target&, double all_cycles);
+
 // The changes that would save most of the modelled time, at most three, the first the one that saves most.
-std::vector<std::string> advice(const Compiled&, const std::vector<LayerCost>&);
+std::vector<std::string> advice(const Compiled&, const std::vector<LayerCost>&,
+                                const std::vector<WeightPrice>& prices);
 
 // A rectangle of the memory plan: bytes of the arena over layers.
 struct Block {
@@ -34,8 +46,9 @@ struct Block {
 std::vector<Block> memory_blocks(const Plan&);
 
 // NAME.map and, beside each layer, `modelled` {cycles, us, bound, weight_bytes, tensor_bytes} and `offers`;
-// `machine`, `blocks`, `advice`. Microseconds are those of the usual board's clock.
-nlohmann::ordered_json report_of(const Compiled&);
+// `machine`, `blocks`, `advice`, `weight_prices` [{max_weights, more_bytes, us_saved, text}]. Microseconds
+// are those of the usual board's clock.
+nlohmann::ordered_json report_of(const Compiled&, const std::vector<WeightPrice>& prices = {});
 std::string report_text(const nlohmann::ordered_json& report);
 // The same drawn: one HTML file that needs no network. Where the report has `verified` (report/verified.h) or
 // `quantised` (report/quantised.h), the layers' colours are by that, and they are bars of their own.

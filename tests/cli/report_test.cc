@@ -128,6 +128,49 @@ TEST_F(Report, AdviceIsWhatTheTargetCanDo) {
   EXPECT_TRUE(says("aarch64", "--target: "));
 }
 
+// A budget of weights that is told to save time saves about that much of what is then modelled.
+TEST_F(Report, MoreFlashBuysWhatIsSaid) {
+  onnx::ModelProto model = parse_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+      "g (float[1,128,32,32] x) => (float[1,128,32,32] y)\n"
+      "{ a = Conv<pads=[1,1,1,1]>(x, w1)  r = Relu(a)  b = Conv<pads=[1,1,1,1]>(r, w2)  s = Relu(b)\n"
+      "  c = Conv<pads=[1,1,1,1]>(s, w3)  y = Relu(c) }");
+  std::mt19937 random(1);  // equal weights would lie there once
+  for (const char* w : {"w1", "w2", "w3"}) {
+    add_weights(model, w, {128, 128, 3, 3});
+    for (float& f : *model.mutable_graph()->mutable_initializer()->rbegin()->mutable_float_data())
+      f = static_cast<float>(random() % 2001) / 1000 - 1;
+  }
+  save(model, path("m.onnx"));
+  const auto inspect = [&](const std::vector<std::string>& more, const char* said) {
+    std::vector<std::string> words = {"inspect",    path("m.onnx"), "--target",
+                                      "cortex-a53", "--json",       path("m.json")};
+    words.insert(words.end(), more.begin(), more.end());
+    expect(words, 0, said);
+    return json::parse(contents(path("m.json")));
+  };
+  const auto time_of = [](const json& j) {
+    double us = 0;
+    for (const auto& l : j["layers"]) us += l["modelled"]["us"].get<double>();
+    return us;
+  };
+  const json now = inspect({}, "What more flash for the weights would buy");
+  ASSERT_FALSE(now["weight_prices"].empty());
+  double saved = 0;
+  for (const auto& p : now["weight_prices"]) {
+    const auto most = p["max_weights"].get<int64_t>();
+    EXPECT_GT(p["us_saved"].get<double>(), saved);
+    saved = p["us_saved"].get<double>();
+    const json then = inspect({"--max-weights", std::to_string(most)}, "weights");
+    EXPECT_LE(then["weights_bytes"].get<int64_t>(), most);
+    EXPECT_EQ(then["weights_bytes"].get<int64_t>() - now["weights_bytes"].get<int64_t>(),
+              p["more_bytes"].get<int64_t>());
+    EXPECT_NEAR(time_of(now) - time_of(then), saved, 0.1) << p;
+  }
+  // With all that it could use, there is nothing to buy.
+  EXPECT_TRUE(inspect({"--fast-weights"}, "layers")["weight_prices"].empty());
+}
+
 // The page draws a box for each layer in every picture, and no text of the model's becomes markup.
 TEST_F(Report, PageDrawsEveryLayer) {
   if (report_file("libraries").empty()) GTEST_SKIP() << "built without libjs-d3 or dagre";
