@@ -32,6 +32,7 @@ struct Options {
   std::string model, data, output, report, html, custom_ops, max_loss, score, target = "host";
   std::vector<std::string> images, dims, keep;
   int weights_only = 0;
+  bool no_equalise = false;
 };
 
 using Samples = std::vector<std::vector<Tensor>>;
@@ -253,40 +254,104 @@ AllowedLoss allowed_loss(const Options& o) {
   return loss;
 }
 
-int quantize_layers(const Options& o, const FloatModel& model, const std::vector<DeclaredInput>& inputs,
+// A float model, its twin's program and what is found by it.
+class Attempt {
+ public:
+  Attempt(const FloatModel& model, const Options& o, const std::vector<DeclaredInput>& inputs,
+          const Samples& samples, const SampleFiles& files)
+      : model_(model),
+        layers_(quantize::choose_layers(model_, {})),
+        twin_(model_, layers_),
+        session_(session_of(twin_, o, inputs, samples)),
+        search_(
+            model_, layers_, twin_,
+            [this, &files](size_t first, size_t count, const std::vector<Tensor>& more,
+                           const std::vector<std::string>& outputs) {
+              return session_.run(files.of(first, count, more), outputs);
+            },
+            files.count()) {
+    search_.find_steps({o.keep.begin(), o.keep.end()});
+  }
+  Attempt(const Attempt&) = delete;  // its search refers to it
+  Attempt& operator=(const Attempt&) = delete;
+
+  const FloatModel& model() const { return model_; }
+  const quantize::Layers& layers() const { return layers_; }
+  const quantize::Twin& twin() const { return twin_; }
+  quantize::Search& search() { return search_; }
+  onnx::ModelProto file_of(const quantize::Setting& s) const {
+    return quantize::quantised_model(model_, layers_, twin_, s);
+  }
+
+ private:
+  static Session session_of(const quantize::Twin& twin, const Options& o,
+                            const std::vector<DeclaredInput>& inputs, const Samples& samples) {
+    const TemporaryFolder folder;
+    const fs::path file = folder.path() / "twin.onnx";
+    write_model(twin.proto(), file);
+    const ModelOptions m = model_options(o, file);
+    return Session(m, import_for(m, inputs, samples));
+  }
+
+  const FloatModel model_;
+  const quantize::Layers layers_;
+  const quantize::Twin twin_;
+  const Session session_;
+  quantize::Search search_;
+};
+
+// The model as it is, or with its channels equalised where all layers of bytes are nearer then.
+std::unique_ptr<Attempt> best_attempt(const FloatModel& model, const Options& o,
+                                      const std::vector<DeclaredInput>& inputs, const Samples& samples,
+                                      const SampleFiles& files, nlohmann::ordered_json& report) {
+  auto plain = std::make_unique<Attempt>(model, o, inputs, samples, files);
+  if (o.no_equalise) return plain;
+  const std::vector<quantize::Link> links = quantize::links_of(model, plain->layers());
+  const auto channels = plain->search().channels_of(quantize::tensors_of(links));
+  std::vector<quantize::Factors> factors;
+  size_t scaled = 0;
+  for (const quantize::Link& l : links) {
+    factors.push_back(quantize::factors_of(model, l, channels));
+    scaled += !factors.back().empty();
+  }
+  if (scaled == 0) return plain;
+  auto even =
+      std::make_unique<Attempt>(quantize::equalised(model, links, factors), o, inputs, samples, files);
+  const double before = plain->search().decibels(), after = even->search().decibels();
+  const bool taken = after > before;
+  report["equalised"] = {{"links", links.size()},
+                         {"scaled", scaled},
+                         {"snr_db_without", before},
+                         {"snr_db", after},
+                         {"taken", taken}};
+  fmt::print(
+      "equalised: the channels between {} of {} layers and those behind: SNR {:.1f} dB instead of {:.1f}{}\n",
+      scaled, links.size(), after, before, taken ? "" : ", so they stay as they are");
+  return taken ? std::move(even) : std::move(plain);
+}
+
+int quantize_layers(const Options& o, const FloatModel& given, const std::vector<DeclaredInput>& inputs,
                     const Samples& samples, const AllowedLoss& loss) {
-  const quantize::Layers layers = quantize::choose_layers(model, {});
-  if (layers.layers.empty())
+  if (quantize::choose_layers(given, {}).layers.empty())
     refuse("no Conv, ConvTranspose, Gemm or MatMul with constant weights of float32");
   const double whole = o.score.empty() ? 0 : score_of(o.score, o.model), least = loss.least(whole);
-  const quantize::Twin twin(model, layers);
-  const TemporaryFolder folder;
-  const fs::path file = folder.path() / "twin.onnx";
-  write_model(twin.proto(), file);
-  const ModelOptions m = model_options(o, file);
-  const Session session(m, import_for(m, inputs, samples));
   const SampleFiles files(inputs, samples);
-  quantize::Search search(
-      model, layers, twin,
-      [&](size_t first, size_t count, const std::vector<Tensor>& more,
-          const std::vector<std::string>& outputs) {
-        return session.run(files.of(first, count, more), outputs);
-      },
-      files.count());
-  const auto file_of = [&](const quantize::Setting& s) {
-    return quantize::quantised_model(model, layers, twin, s);
-  };
-  const quantize::Judge judge = [&](const quantize::Setting& s) {
-    const fs::path candidate = folder.path() / "candidate.onnx";
-    write_model(file_of(s), candidate);
-    return score_of(o.score, candidate) >= least;
-  };
-  search.find(loss.amount, {o.keep.begin(), o.keep.end()}, o.score.empty() ? quantize::Judge() : judge);
-  const onnx::ModelProto written = file_of(search.setting());
-  write_model(written, o.output);
   nlohmann::ordered_json report;
   report["samples"] = samples.size();
-  report["layers"] = layers_json(model, search, twin, written);
+  const std::unique_ptr<Attempt> best = best_attempt(given, o, inputs, samples, files, report);
+  best->search().refine_steps();
+  const FloatModel& model = best->model();
+  quantize::Search& search = best->search();
+  const TemporaryFolder folder;
+  const quantize::Judge judge = [&](const quantize::Setting& s) {
+    const fs::path candidate = folder.path() / "candidate.onnx";
+    write_model(best->file_of(s), candidate);
+    return score_of(o.score, candidate) >= least;
+  };
+  search.keep_floats(loss.amount, o.score.empty() ? quantize::Judge() : judge);
+  const onnx::ModelProto written = best->file_of(search.setting());
+  write_model(written, o.output);
+  report["layers"] = layers_json(model, search, best->twin(), written);
   const fs::path floats = folder.path() / "floats.onnx";  // whose nodes are those of the layers
   write_model(model.proto(), floats);
   const BeforeAndAfter compiled = compile_both(o, floats, inputs, samples);
@@ -348,6 +413,8 @@ std::function<int()> declare_quantize(CLI::App& app) {
   app.add_option("--weights-only", o->weights_only,
                  "8 or 4: only weights get fewer bits, activations stay floats; no samples are needed")
       ->check(CLI::IsMember({8, 4}));
+  app.add_flag("--no-equalise", o->no_equalise,
+               "channels between layers are not scaled against each other, even where that loses less");
   app.add_option("--keep-f32", o->keep, "NODE: this layer stays in float32")->allow_extra_args(false);
   app.add_option("--target", o->target,
                  "the processor that the modelled times are for (see sinter targets); default: this machine. "

@@ -154,6 +154,26 @@ bool FloatModel::has_one_consumer(const std::string& name) const {
   return consumers(name).size() == 1 && !captured_.count(name);
 }
 
+FloatModel FloatModel::with_constants(const std::map<std::pair<int, int>, Tensor>& constants) const {
+  FloatModel m = *this;
+  onnx::GraphProto& g = *m.proto_.mutable_graph();
+  std::set<std::string> names;
+  for (const auto& [name, at] : constants_) names.insert(name);
+  for (const auto& [name, at] : producers_) names.insert(name);
+  for (const auto& i : g.input()) names.insert(i.name());
+  for (const auto& [place, tensor] : constants) {
+    onnx::NodeProto& n = *g.mutable_node(place.first);
+    const std::string old = n.input(place.second);
+    std::string name = old + "_equalised";
+    for (int k = 1; !names.insert(name).second; ++k) name = old + "_equalised_" + std::to_string(k);
+    *g.add_initializer() = tensor_proto(tensor, name);
+    n.set_input(place.second, name);
+  }
+  remove_unread(g);
+  m.index();
+  return m;
+}
+
 // Conv(x, w, b) and BatchNormalization(_, scale, bias, mean, variance) are Conv(x, w * f, (b - mean) * f +
 // bias) with f = scale / sqrt(variance + epsilon).
 bool FloatModel::fold_batch_norm(int conv, int norm) {

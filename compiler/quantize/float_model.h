@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "import/onnx.h"
@@ -37,6 +38,11 @@ class FloatModel {
   std::vector<int> consumers(const std::string& name) const;
   // Read by one node of the main graph and by nothing else: no output, not taken by a body.
   bool has_one_consumer(const std::string& name) const;
+  // Is an output, or taken by a body.
+  bool is_read_elsewhere(const std::string& name) const { return captured_.count(name) != 0; }
+
+  // The same model in which inputs of nodes (by node and input) are these constants.
+  FloatModel with_constants(const std::map<std::pair<int, int>, Tensor>& constants) const;
 
  private:
   void constants_are_no_inputs();

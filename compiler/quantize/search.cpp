@@ -41,19 +41,34 @@ Search::Search(const FloatModel& model, const Layers& layers, const Twin& twin, 
   few_ = std::clamp<size_t>(kRuns / (4 * layers.sites.size() + 1), 1, std::min<size_t>(8, samples));
 }
 
-void Search::find(double least_snr, std::set<std::string> kept, const Judge& judge) {
+void Search::find_steps(std::set<std::string> kept) {
   run_floats();
   choose_steps();
   choose_corrections();
-  rank();
   kept_ = std::move(kept);
   setting_ = with_layers(kept_);
+}
+
+void Search::keep_floats(double least_snr, const Judge& judge) {
+  rank();
   const auto clear = [&](const Setting& s) {
     const std::vector<double> noise = noise_of(s, samples_);
     return std::all_of(noise.begin(), noise.end(), [&](double n) { return snr(n) >= least_snr; });
   };
   keep_worst(judge ? judge : clear, kept_);
   noise_ = noise_of(setting_, samples_);
+}
+
+std::map<std::string, Channels> Search::channels_of(const std::vector<std::string>& tensors) const {
+  std::map<std::string, Channels> channels;
+  std::vector<std::string> wanted;
+  wanted.reserve(tensors.size());
+  for (const std::string& t : tensors) wanted.push_back(twin_.value_of(t));
+  for (size_t k = 0; !tensors.empty() && k < samples_; k += kAtOnce)
+    for (const std::vector<Tensor>& got :
+         run_(k, std::min(kAtOnce, samples_ - k), twin_.inputs(in_floats()), wanted))
+      for (size_t i = 0; i < tensors.size(); ++i) channels[tensors[i]].add(got[i]);
+  return channels;
 }
 
 // The setting with all layers but those in `kept`.
@@ -65,6 +80,12 @@ Setting Search::with_layers(const std::set<std::string>& kept) const {
     for (const std::string& t : site.tensors) s.bytes[t] = true;
   for (const Layer& l : chosen.layers)
     if (l.kind == Layer::Kind::kProduct) s.products[l.node] = true;
+  return s;
+}
+
+Setting Search::in_floats() const {
+  Setting s;
+  s.steps = setting_.steps;
   return s;
 }
 
@@ -96,6 +117,14 @@ double Search::loss_of(const Setting& s, size_t samples) const {
   return sum;
 }
 
+double Search::decibels_of(const Setting& s, size_t samples) const {
+  constexpr double kMost = 100;  // of an output that is nearly or wholly what floats make
+  const std::vector<double> noise = noise_of(s, samples);
+  double sum = 0;
+  for (const double n : noise) sum += std::min(kMost, snr(n));
+  return sum / std::max(1.0, static_cast<double>(noise.size()));
+}
+
 // Of each site the estimate that costs least where it alone is bytes.
 void Search::choose_steps() {
   for (size_t site = 0; site < layers_.sites.size(); ++site) {
@@ -109,6 +138,24 @@ void Search::choose_steps() {
       if (e > 0 && loss >= least) continue;
       least = loss;
       setting_.steps[site] = estimates[e].steps, chosen_[site] = estimates[e].name;
+    }
+  }
+}
+
+void Search::refine_steps() {
+  double best = decibels_of(setting_, few_);
+  for (size_t site = 0; site < layers_.sites.size(); ++site) {
+    const std::vector<std::string>& tensors = layers_.sites[site].tensors;
+    if (std::none_of(tensors.begin(), tensors.end(), [&](const auto& t) { return setting_.bytes.count(t); }))
+      continue;
+    for (const Estimate& e : estimates_of(values_[site])) {
+      if (e.name == chosen_[site]) continue;
+      Setting s = setting_;
+      s.steps[site] = e.steps;
+      const double decibels = decibels_of(s, few_);
+      if (decibels <= best) continue;
+      best = decibels;
+      setting_.steps[site] = e.steps, chosen_[site] = e.name;
     }
   }
 }
@@ -136,13 +183,14 @@ void Search::choose_corrections() {
   for (const auto& [node, sum] : sums)
     for (const double v : sum)
       corrected.corrections[node].push_back(static_cast<float>(-v / static_cast<double>(samples)));
-  if (loss_of(corrected, samples) < loss_of(all, samples)) setting_.corrections = corrected.corrections;
+  if (decibels_of(corrected, samples) > decibels_of(all, samples))
+    setting_.corrections = corrected.corrections;
 }
 
 void Search::rank() {
   for (const Layer& l : layers_.layers) {
     if (l.kind == Layer::Kind::kMove) continue;
-    Setting s = setting_;
+    Setting s = in_floats();
     LayerReport r;
     r.node = l.node;
     for (const int k : l.bytes) {
@@ -150,7 +198,6 @@ void Search::rank() {
       s.bytes[t] = true;
       r.steps += (r.steps.empty() ? "" : ", ") + chosen_[static_cast<size_t>(layers_.site_of(t))];
     }
-    s.corrections.clear();
     if (l.kind == Layer::Kind::kProduct) {
       s.products[l.node] = true;
       if (const auto c = setting_.corrections.find(l.node); c != setting_.corrections.end())

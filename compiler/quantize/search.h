@@ -1,8 +1,10 @@
 // Search: which steps, corrections and layers a model is quantised with, found by running its Twin on
 // samples.
 //
-// All is measured at the model's outputs: the loss of a setting is the sum over the outputs of noise /
-// signal, squares over all samples. Nothing is random, so the same samples lead to the same file.
+// All is measured at the model's outputs: the loss of one layer of bytes is the sum over the outputs of noise
+// / signal, squares over all samples. Where all layers are bytes, settings are compared by the outputs'
+// average dB, so that an output which is far off anyway doesn't decide for those that are near. Nothing is
+// random, so the same samples lead to the same file.
 #pragma once
 #include <functional>
 #include <map>
@@ -10,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "quantize/equalise.h"
 #include "quantize/twin.h"
 
 namespace sinter::quantize {
@@ -34,10 +37,18 @@ class Search {
  public:
   Search(const FloatModel& model, const Layers& layers, const Twin& twin, RunTwin run, size_t samples);
 
-  // Finds steps and corrections for all layers, then, where that isn't enough, keeps the layers in floats
-  // that cost most. `kept` stay so in any case. Enough is `least_snr` (dB) at each output, or what `judge`
-  // says.
-  void find(double least_snr, std::set<std::string> kept, const Judge& judge = {});
+  // Finds steps and corrections for all layers, each step with its tensor alone as bytes. `kept` stay in
+  // floats in any case.
+  void find_steps(std::set<std::string> kept);
+  // Tries the steps once more beside all others: what is best alone need not be best beside their errors.
+  void refine_steps();
+  // Where that isn't enough, keeps the layers in floats that cost most. Enough is `least_snr` (dB) at each
+  // output, or what `judge` says.
+  void keep_floats(double least_snr, const Judge& judge = {});
+  // Of the setting, on all samples: the outputs' ratios of signal to noise, in dB, on average.
+  double decibels() const { return decibels_of(setting_, samples_); }
+  // What a run in floats made of the channels of these tensors, which are of sites.
+  std::map<std::string, Channels> channels_of(const std::vector<std::string>& tensors) const;
 
   const Setting& setting() const { return setting_; }
   const std::set<std::string>& kept() const { return kept_; }
@@ -53,9 +64,11 @@ class Search {
   void choose_corrections();
   void rank();
   void keep_worst(const Judge& enough, const std::set<std::string>& kept);
+  Setting in_floats() const;  // with the steps that are chosen
   Setting with_layers(const std::set<std::string>& kept) const;
   std::vector<double> noise_of(const Setting& s, size_t samples) const;
   double loss_of(const Setting& s, size_t samples) const;
+  double decibels_of(const Setting& s, size_t samples) const;
 
   const FloatModel& model_;
   const Layers& layers_;

@@ -155,6 +155,46 @@ TEST_F(Quantize, TellsWhatTheFileComputesAndItsTime) {
          2, "--target \"cortex\": there are");
 }
 
+// Channels whose ranges differ by 100 share a tensor's 256 steps, unless they are scaled against each other.
+TEST_F(Quantize, EqualisesChannels) {
+  onnx::ModelProto m = parse_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+      g (float[N,3,16,16] x) => (float[N,4,16,16] y) {
+        a = Conv<pads = [1, 1, 1, 1]>(x, w0)
+        r = Relu(a)
+        d = Conv<pads = [1, 1, 1, 1], group = 16>(r, w1)
+        s = LeakyRelu(d)
+        y = Conv(s, w2)
+      })");
+  std::mt19937 random(5);
+  // `uneven`: the channels of axis 0 grow or shrink to 100 times.
+  const auto add = [&](const char* name, const std::vector<int64_t>& shape, double uneven) {
+    onnx::TensorProto& t = *m.mutable_graph()->add_initializer();
+    t.set_name(name);
+    t.set_data_type(onnx::TensorProto::FLOAT);
+    int64_t size = 1;
+    for (const int64_t e : shape) t.add_dims(e), size *= e;
+    for (int64_t i = 0; i < size; ++i) {
+      const auto channel = static_cast<double>(i * shape[0] / size);
+      t.add_float_data(static_cast<float>((static_cast<double>(random() % 2001) / 1000 - 1) *
+                                          std::pow(uneven, channel / 15)));
+    }
+  };
+  add("w0", {16, 3, 3, 3}, 0.01), add("w1", {16, 1, 3, 3}, 100), add("w2", {4, 16, 1, 1}, 1);
+  save(m, path("net.onnx"));
+  Tensor x(DType::kF32, {4, 3, 16, 16});
+  for (int64_t i = 0; i < x.size(); ++i) x.as<float>()[i] = static_cast<float>(random() % 2001) / 1000 - 1;
+  std::filesystem::create_directory(path("data"));
+  write_tensor_pb(path("data/x.pb"), x, "x");
+  expect({"quantize", path("net.onnx"), "--data", path("data"), "-o", path("q.onnx"), "--no-equalise"}, 0,
+         "over 4 samples");
+  const double without = snr_of(path("q.onnx"), {x});
+  expect({"quantize", path("net.onnx"), "--data", path("data"), "-o", path("q.onnx"), "--report",
+          path("r.json")},
+         0, "equalised: the channels between ");
+  EXPECT_GE(snr_of(path("q.onnx"), {x}), without + 10);
+  EXPECT_TRUE(nlohmann::json::parse(contents(path("r.json")))["equalised"]["taken"].get<bool>());
+}
+
 // The score is given by how many layers are bytes: each costs one.
 TEST_F(Quantize, ACommandScores) {
   save_net();
