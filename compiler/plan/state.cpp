@@ -74,8 +74,7 @@ SymbolPtr rows_from_nothing(const Dim& d) {
 std::string problem_of(const Graph& g, const StateLinks& links, const StateLink& l,
                        const std::set<const Symbol*>& told) {
   const TensorType &out = g.outputs[l.output]->type, &in = g.inputs[l.input]->type;
-  const std::string both =
-      fmt::format("{}: the output is {}, the input {}", name_of_link(l), text(out), text(in));
+  std::string both = fmt::format("{}: the output is {}, the input {}", name_of_link(l), text(out), text(in));
   if (out.dtype != in.dtype || out.shape.size() != in.shape.size()) return both;
   const std::optional<Growth> growth = growth_of(g, links, l);
   for (size_t d = 0; d < in.shape.size(); ++d) {

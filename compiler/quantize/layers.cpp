@@ -128,6 +128,7 @@ class Choice {
     std::map<std::string, Site> by_root;
     for (const std::string& t : bytes_) by_root[root(t)].tensors.push_back(t);
     std::vector<Site> result;
+    result.reserve(by_root.size());
     for (auto& [name, site] : by_root) result.push_back(std::move(site));
     return result;
   }
