@@ -130,12 +130,15 @@ std::function<int()> declare_inspect(CLI::App& app) {
       "--json", o->json,
       "write the layers, their memory, modelled time and what else could compute them to this file");
   return [o] {
+    o->price_weights = true;
     const ImportOptions import = import_options(*o);
     const Compiled c = compile_model(*o, import);
     const std::vector<WeightPrice> prices = weight_prices(c, *o, import);
     print_table(c, prices);
-    if (!o->html.empty()) write_output_file(o->html, report_page(report_of(c, prices)));
-    if (!o->json.empty()) write_output_file(o->json, report_text(report_of(c, prices)));
+    if (o->html.empty() && o->json.empty()) return kExitOk;
+    const nlohmann::ordered_json report = report_of(c, prices);
+    if (!o->html.empty()) write_output_file(o->html, report_page(report));
+    if (!o->json.empty()) write_output_file(o->json, report_text(report));
     return kExitOk;
   };
 }

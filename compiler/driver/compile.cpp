@@ -294,10 +294,10 @@ int64_t rewrite_graph(const ModelOptions& o, const ImportOptions& import, const 
 // The steps: how each layer is computed, and where its tensors lie beside others.
 void decide_layers(const ModelOptions& o, const Tuning& tuning, const StateLinks& states, int64_t budget,
                    const PassHooks& hooks, Compiled& c) {
-  run_steps(
-      *c.graph,
-      {*c.target, tuning, 0, o.small_weights, c.half_weights, budget, states, o.cache, &c.larger_budgets},
-      c.decisions, hooks);
+  run_steps(*c.graph,
+            {*c.target, tuning, 0, o.small_weights, c.half_weights, budget, states, o.cache,
+             o.price_weights ? &c.larger_budgets : nullptr},
+            c.decisions, hooks);
 }
 
 // Every layer's text and packed weights, and a place for every tensor.

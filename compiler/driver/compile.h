@@ -20,7 +20,7 @@ struct Compiled {
   Decisions decisions;              // for one thread, then for several
   WeightStore weights;
   int64_t stored_weights = 0;           // bytes of the constants in the model
-  std::vector<int64_t> larger_budgets;  // of weights, that layers could be faster with
+  std::vector<int64_t> larger_budgets;  // of weights, that layers could be faster with (price_weights)
   bool half_weights = false;            // weights may be stored in 16 bits
   Plan plan;
   BundleOptions options;

@@ -212,22 +212,25 @@ std::vector<DeclaredInput> declared_inputs(const std::string& model, const Impor
   return inputs;
 }
 
-std::vector<std::string> declared_names(const std::string& model) {
+namespace {
+// What the model declares there, by name; nothing where it can't be read.
+std::vector<std::string> names_of(
+    const std::string& model,
+    const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& (onnx::GraphProto::*declared)() const) {
   onnx::ModelProto proto;
   std::ifstream file(model, std::ios::binary);
   std::vector<std::string> names;
   if (!file || !proto.ParseFromIstream(&file)) return names;
-  for (const auto& i : proto.graph().input()) names.push_back(i.name());
+  for (const auto& v : (proto.graph().*declared)()) names.push_back(v.name());
   return names;
 }
+}  // namespace
 
+std::vector<std::string> declared_names(const std::string& model) {
+  return names_of(model, &onnx::GraphProto::input);
+}
 std::vector<std::string> declared_outputs(const std::string& model) {
-  onnx::ModelProto proto;
-  std::ifstream file(model, std::ios::binary);
-  std::vector<std::string> names;
-  if (!file || !proto.ParseFromIstream(&file)) return names;
-  for (const auto& o : proto.graph().output()) names.push_back(o.name());
-  return names;
+  return names_of(model, &onnx::GraphProto::output);
 }
 
 namespace {

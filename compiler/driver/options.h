@@ -31,8 +31,9 @@ struct ModelOptions {
   std::string tuning;                         // path; empty: none
   std::string max_weights;                    // "1.5x" or a size; empty: the usual budget
   bool exact = false, small_weights = false, fast_weights = false, trace = false;
-  bool fp16 = false;                  // layers compute in halves where the target does
-  double fp16_error = 1e-2;           // the most that a layer of halves may be off, of its largest result
+  bool price_weights = false;  // finds what larger budgets of weights are worth a look (for sinter inspect)
+  bool fp16 = false;           // layers compute in halves where the target does
+  double fp16_error = 1e-2;    // the most that a layer of halves may be off, of its largest result
   std::vector<std::string> keep_f32;  // names of nodes that don't
   std::vector<std::string> data;      // folders with input_0.pb ...: samples
   std::string stop_after;

@@ -27,7 +27,8 @@ struct WeightPrice {
   int64_t bytes = 0;  // that the weights take more than now
   double cycles = 0;  // of the net that are saved
 };
-// For each further megabyte or several, as long as they save time. Plans the model again for each.
+// For each further megabyte or several, as long as they save time, of a model compiled with price_weights.
+// Plans the model again for each.
 std::vector<WeightPrice> weight_prices(const Compiled&, const ModelOptions&, const ImportOptions&);
 // A line for people: "--max-weights 71M: 4.74 MiB more, 0.722 ms less (1.3 %)".
 std::string text(const WeightPrice&, const Target&, double all_cycles);

@@ -31,6 +31,7 @@ std::vector<WeightPrice> weight_prices(const Compiled& c, const ModelOptions& o,
     ModelOptions larger = o;
     larger.max_weights = std::to_string(most);
     larger.small_weights = false;
+    larger.price_weights = false;
     larger.say = [](const std::string&) {};  // it was said of the model already
     const Compiled then = compile_part(larger, import);
     const WeightPrice p{most, weights_bytes(then.weights) - weights_bytes(c.weights), now - cycles_of(then)};

@@ -129,23 +129,10 @@ class CacheTest : public testing::Test {
   }
 
   // The same by the program that lies in net, built with sanitizers.
-  std::vector<double> run_sanitized(const Net& net, const std::vector<std::string>& in) {
-    std::vector<std::string> build = {"c++",
-                                      "-std=c++17",
-                                      "-O1",
-                                      "-fsanitize=address,undefined",
-                                      "-march=native",
-                                      "-I" + path("net"),
-                                      path("net/m.cpp"),
-                                      path("net/m_main.cpp"),
-                                      "-o",
-                                      path("program")};
-    if (std::filesystem::exists(path("net/m_weights.S"))) build.push_back(path("net/m_weights.S"));
-    const Finished built = run_process(build, true);
-    EXPECT_EQ(built.code, 0) << built.output;
-    std::vector<std::string> words = {path("program"), "--out", "y=" + path("y_%.npy")};
+  std::vector<double> sanitized(const Net& net, const std::vector<std::string>& in) {
+    std::vector<std::string> words = {"--out", "y=" + path("y_%.npy")};
     words.insert(words.end(), in.begin(), in.end());
-    const Finished ran = run_process(words, true);
+    const Finished ran = run_sanitized(path("net"), path("program"), words);
     EXPECT_EQ(ran.code, 0) << ran.output;
     return results(net.steps);
   }
@@ -198,7 +185,7 @@ TEST_P(CacheNets, AreStoredInFewerBytes) {
                 static_cast<double>(net.rows * net.heads * (4 * net.elements - row)), 256);
     for (const auto& s : map()["states"])
       EXPECT_TRUE(s["name"] != "pk" || s["dtype"] == (bytes ? "int8" : "float16")) << s;
-    EXPECT_TRUE(!bytes || error(run_sanitized(net, in), got) < 1e-5);
+    EXPECT_TRUE(!bytes || error(sanitized(net, in), got) < 1e-5);
     EXPECT_LT(error(run(net, in, cache, net.target), got), 1e-4) << net.target;
   }
 }

@@ -29,6 +29,27 @@ inline void expect(const std::vector<std::string>& arguments, int code, const st
                                                     << f.output << "\nwanted: " << said;
 }
 
+// The program of a bundle m in a folder (`run --keep`), built as `program` with sanitizers and run; where it
+// doesn't build, what the compiler said.
+inline Finished run_sanitized(const std::string& net, const std::string& program,
+                              const std::vector<std::string>& arguments) {
+  std::vector<std::string> build = {"c++",
+                                    "-std=c++17",
+                                    "-O1",
+                                    "-fsanitize=address,undefined",
+                                    "-march=native",
+                                    "-I" + net,
+                                    net + "/m.cpp",
+                                    net + "/m_main.cpp",
+                                    "-o",
+                                    program};
+  if (std::filesystem::exists(net + "/m_weights.S")) build.push_back(net + "/m_weights.S");
+  if (const Finished built = run_process(build, true); built.code != 0) return built;
+  std::vector<std::string> words = {program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return run_process(words, true);
+}
+
 inline void save(const onnx::ModelProto& model, const std::filesystem::path& file) {
   std::ofstream f(file, std::ios::binary);
   ASSERT_TRUE(model.SerializeToOstream(&f));

@@ -128,17 +128,7 @@ class StateTest : public testing::Test {
 
   void save_net(const Net& m) {
     onnx::ModelProto proto = parse_text("<ir_version: 8, opset_import: [\"\" : 17]>\n" + m.text);
-    for (const auto& [name, shape] : m.weights) {
-      const Tensor t = random_tensor(DType::kF32, shape, random_);
-      auto& w = *proto.mutable_graph()->add_initializer();
-      w.set_name(name);
-      w.set_data_type(1);
-      for (const int64_t d : shape) w.add_dims(d);
-      for (int64_t i = 0; i < t.size(); ++i) w.add_float_data(static_cast<float>(t.real(i)));
-      auto& inputs = *proto.mutable_graph()->mutable_input();
-      for (int i = inputs.size(); i-- > 0;)
-        if (inputs[i].name() == name) inputs.DeleteSubrange(i, 1);
-    }
+    add_weights(proto, m.weights, random_);
     save(proto, path("m.onnx"));
   }
 

@@ -124,17 +124,7 @@ class WindowTest : public testing::TestWithParam<Net> {
 
   void save_net(const Net& net) {
     onnx::ModelProto m = parse_text(std::string("<ir_version: 10, opset_import: [\"\" : 23]>\n") + net.text);
-    auto& inputs = *m.mutable_graph()->mutable_input();
-    for (const auto& [name, shape] : net.weights) {
-      const Tensor t = random_tensor(DType::kF32, shape, random_);
-      auto& w = *m.mutable_graph()->add_initializer();
-      w.set_name(name);
-      w.set_data_type(1);
-      for (const int64_t d : shape) w.add_dims(d);
-      for (int64_t i = 0; i < t.size(); ++i) w.add_float_data(static_cast<float>(t.real(i)));
-      for (int i = inputs.size(); i-- > 0;)
-        if (inputs[i].name() == name) inputs.DeleteSubrange(i, 1);
-    }
+    add_weights(m, net.weights, random_);
     save(m, path("m.onnx"));
   }
 
@@ -199,22 +189,7 @@ TEST_P(WindowTest, SlidesWithTheSameBits) {
   expect_same(run(net, in, steps, {"--target", "cortex-a76"}), a76, "cortex-a76");
 
   // The bundle's own program under sanitizers.
-  Words build = {"c++",
-                 "-std=c++17",
-                 "-O1",
-                 "-fsanitize=address,undefined",
-                 "-march=native",
-                 "-I" + path("net"),
-                 path("net/m.cpp"),
-                 path("net/m_main.cpp"),
-                 "-o",
-                 path("program")};
-  if (std::filesystem::exists(path("net/m_weights.S"))) build.push_back(path("net/m_weights.S"));
-  const Finished built = run_process(build, true);
-  ASSERT_EQ(built.code, 0) << built.output;
-  Words words = {path("program")};
-  words.insert(words.end(), in.begin(), in.end());
-  const Finished ran = run_process(words, true);
+  const Finished ran = run_sanitized(path("net"), path("program"), in);
   ASSERT_EQ(ran.code, 0) << ran.output;
   EXPECT_EQ(results(steps).size(), static_cast<size_t>(steps));
 
