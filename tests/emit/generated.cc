@@ -243,6 +243,13 @@ std::string unit_name(const std::vector<size_t>& models) {
                             : fmt::format("u{}_{}", models.front(), models.back());
 }
 
+// Of so many, those at every `stride`-th place from `first` on.
+std::vector<bool> every(size_t stride, size_t first, size_t count) {
+  std::vector<bool> chosen(count);
+  for (size_t i = first; i < count; i += stride) chosen[i] = true;
+  return chosen;
+}
+
 // Two units at least, which are compiled at the same time.
 size_t most_together(size_t models) {
   constexpr size_t kMost = 12;
@@ -299,50 +306,42 @@ Decisions carried(const Decisions& decisions, const Graph& from, const Graph& to
 std::vector<Result> GeneratedBatch::run(const Target& target, const BuildOptions& o) {
   if (models_.size() < 2 || std::getenv("SINTER_TEST_THOROUGH")) return run_whole(target, o);
   if (o.sanitize || o.clang) return run_sample(target, o);
-  const bool here = std::string_view(target.isa) == find_target("host")->isa;
-  return here ? run_whole(target, o) : run_every_other(target, o);
-}
-
-std::vector<Result> GeneratedBatch::run_every_other(const Target& target, const BuildOptions& o) {
+  if (std::string_view(target.isa) == find_target("host")->isa) return run_whole(target, o);
   const std::vector<const Target*>& table = all_targets();
   const auto row = static_cast<size_t>(std::find(table.begin(), table.end(), &target) - table.begin());
+  return run_some(every(2, row % 2, models_.size()), target, o);
+}
+
+std::vector<Result> GeneratedBatch::run_some(const std::vector<bool>& chosen, const Target& target,
+                                             const BuildOptions& o) {
   std::vector<Model> all;
   all.swap(models_);
-  for (size_t i = row % 2; i < all.size(); i += 2) models_.push_back(std::move(all[i]));
-  std::vector<Result> some = run_whole(target, o), results;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (i % 2 != row % 2) {
-      results.push_back({all[i].name, "", "", some[0].skipped, true});
-      continue;
-    }
-    results.push_back(std::move(some[i / 2]));
-    all[i] = std::move(models_[i / 2]);
+  std::vector<size_t> places;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (chosen[i]) places.push_back(i), models_.push_back(std::move(all[i]));
+  std::vector<Result> some = run_whole(target, o), results(all.size());
+  const std::string skipped = some.empty() ? "" : some[0].skipped;
+  for (size_t k = 0; k < places.size(); ++k) {
+    results[places[k]] = std::move(some[k]);
+    all[places[k]] = std::move(models_[k]);
   }
+  for (size_t i = 0; i < all.size(); ++i)
+    if (!chosen[i]) results[i] = {all[i].name, "", "", skipped, true};
   models_.swap(all);
   return results;
 }
 
 // A third as asked for; the others without sanitizers, and with clang not at all.
 std::vector<Result> GeneratedBatch::run_sample(const Target& target, const BuildOptions& o) {
-  constexpr size_t kSample = 3;
-  std::vector<Model> all;
-  all.swap(models_);
-  std::vector<Result> results(all.size());
-  for (const bool chosen : {true, false}) {
-    std::vector<size_t> places;
-    for (size_t i = 0; i < all.size(); ++i)
-      if ((i % kSample == 0) == chosen) places.push_back(i), models_.push_back(std::move(all[i]));
-    BuildOptions options = o;
-    if (!chosen) options.sanitize = false;
-    std::vector<Result> some;
-    if (chosen || !o.clang) some = run_whole(target, options);
-    for (size_t k = 0; k < places.size(); ++k) {
-      results[places[k]] = some.empty() ? Result{models_[k].name, "", "", "", true} : some[k];
-      all[places[k]] = std::move(models_[k]);
-    }
-    models_.clear();
-  }
-  models_.swap(all);
+  std::vector<bool> chosen = every(3, 0, models_.size());
+  std::vector<Result> results = run_some(chosen, target, o);
+  if (o.clang) return results;
+  BuildOptions plain = o;
+  plain.sanitize = false;
+  chosen.flip();
+  std::vector<Result> others = run_some(chosen, target, plain);
+  for (size_t i = 0; i < results.size(); ++i)
+    if (chosen[i]) results[i] = std::move(others[i]);
   return results;
 }
 

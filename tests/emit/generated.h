@@ -72,7 +72,9 @@ class GeneratedBatch {
  private:
   std::vector<Result> run_whole(const Target& target, const BuildOptions& options);
   std::vector<Result> run_sample(const Target& target, const BuildOptions& options);
-  std::vector<Result> run_every_other(const Target& target, const BuildOptions& options);
+  // Only the models that are chosen, by their places; the others are left out.
+  std::vector<Result> run_some(const std::vector<bool>& chosen, const Target& target,
+                               const BuildOptions& options);
   struct Model {
     std::string name;
     std::unique_ptr<Graph> graph;
