@@ -94,6 +94,8 @@ LayerWriter::LayerWriter(const Node& n, const Context& c, WeightStore& store, st
   if (layer_.subnormals == Subnormals::kZeros) include("sinter/subnormals.h");
 }
 
+Candidate LayerWriter::choose_candidate() const { return choose(node, context).candidates.at(0); }
+
 // The header of the element types that C++ has not.
 void LayerWriter::include_storage(DType t) {
   if (t == DType::kF16 || t == DType::kBF16) include("sinter/half.h");

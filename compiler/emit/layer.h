@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "emit/candidate.h"
 #include "emit/element.h"
 #include "emit/printer.h"
 #include "ir/graph.h"
@@ -78,13 +79,6 @@ enum class Algorithm { kPlain, kWinograd, kStrassen, kTileMatrices, kForeign };
 // load both factors, loops over single elements.
 enum class Work { kVectors, kProducts, kTaps, kLoops };
 
-// A way to compute a layer: what its weights take, and its modelled cycles. What a budget of weights chooses
-// among (plan/small_weights.cpp).
-struct WeightOffer {
-  int64_t bytes;
-  double cycles;
-};
-
 struct Layer {
   const Node* node = nullptr;
   std::string function;  // C++ identifier
@@ -103,8 +97,8 @@ struct Layer {
   // Inputs whose memory the first output may take over: element i is read no later than element i is written.
   std::vector<const Value*> may_overwrite;
   std::optional<RowParts> row_parts;
-  std::vector<WeightOffer>
-      offers;         // of Winograd and Strassen: the way taken first, then those of less weights
+  double chosen_at = 0;             // modelled cycles, where its kernel has a model of its own
+  std::vector<WeightOffer> offers;  // weight_offers of emit/candidate.h
   int shares = 1;     // of a Loop or Scan: the threads that share its iterations (plan/control.cpp)
   size_t region = 1;  // layers, from this one on, that threads run through (plan/parallel_regions.h)
 };
@@ -200,9 +194,19 @@ class LayerWriter {
     layer_.can_fail = true;
   }  // the body may `return kIndexError;` and must end by returning 0
 
+  // How the node is to be computed, as its kernel's record says (Candidate::way). By default what choose()
+  // says.
+  void take(Candidate c) { candidate_ = std::move(c); }
+  template <class T>
+  T way() const {
+    if (!candidate_) candidate_ = choose_candidate();
+    return std::any_cast<T>(candidate_->way);
+  }
+
   Layer finish(const std::string& kernel, Algorithm algorithm = Algorithm::kPlain);
 
  private:
+  Candidate choose_candidate() const;
   static constexpr const char* kFloats = "const float";  // a type of scratch
   std::string read(const Value* v, bool planar);
   std::string add(Parameter p);
@@ -216,6 +220,7 @@ class LayerWriter {
   // How they are done: as parts, one after another, or (kShared) as parts but for those left over.
   enum class Pictures { kParts, kInTurn, kShared } way_ = Pictures::kParts;
   WeightStore& store_;
+  mutable std::optional<Candidate> candidate_;
   Names names_;
   std::map<const Value*, std::string> input_names_, output_names_;
 };
@@ -237,9 +242,11 @@ struct Kernel {
     Algorithm algorithm = Algorithm::kPlain;
     Work work = Work::kVectors;
   } can = {};
-  // The ways that it has to compute a node, which it accepts: the one that it takes first, then those of less
-  // weights. Null: one.
-  std::vector<WeightOffer> (*offers)(const Node&, const Context&) = nullptr;
+  // The ways that it has to compute a node that it accepts, with their modelled costs, errors not measured.
+  // Null, or none of a plain kernel: its place in the table decides. None of another: it is not taken.
+  std::vector<Candidate> (*ways)(const Node&, const Context&) = nullptr;
+  // Measures the error of one of its ways, and sets what follows from it: `margin`, `why_not`, `way`.
+  void (*measure)(const Node&, const Context&, Candidate&) = nullptr;
 };
 
 // Whether a layer of so many flops and of a result of so many elements is worth a second thread.
@@ -248,7 +255,10 @@ bool worth_parts(double flops, double elements, double flops_of_element);
 // processors fetch so much ahead of what a thread reads, which would take lines from the thread that writes
 // there.
 int64_t apart(int64_t bytes);
-// The first row that accepts the node, its inputs where they lie; null where none does (the node is refused).
+// How the node is computed, its inputs where they lie: the cheapest way of all kernels that accept it and
+// have a model of their costs; where none that may be taken has, the first that accepts it.
+Choice choose(const Node&, const Context&);
+// The kernel of it; null where none accepts the node, which is refused.
 const Kernel* find_kernel(const Node&, const Context&);
 const std::vector<const Kernel*>& all_kernels();
 

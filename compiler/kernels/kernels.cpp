@@ -19,11 +19,4 @@ const std::vector<const Kernel*>& all_kernels() {
   return table;
 }
 
-const Kernel* find_kernel(const Node& node, const Context& of_target) {
-  const Context context = context_of(node, of_target);
-  for (const Kernel* k : all_kernels())
-    if (k->accepts(node, context) && (k->can.reads_apart || !context.decisions.reads_gaps(node))) return k;
-  return nullptr;
-}
-
 }  // namespace sinter

@@ -74,9 +74,11 @@ class Model {
  private:
   static constexpr double kCall = 150;  // of a function, and its loops' beginnings and ends
 
-  bool has_own_model() const { return !l_.offers.empty(); }
+  bool has_own_model() const {
+    return l_.algorithm == Algorithm::kWinograd || l_.algorithm == Algorithm::kStrassen;
+  }
   // It counts what a core out of order hides; in order, transforms and sums wait for each other.
-  double own_model() const { return l_.offers[0].cycles * (m_.in_order ? 1.5 : 1); }
+  double own_model() const { return l_.chosen_at * (m_.in_order ? 1.5 : 1); }
 
   void count_bytes() {
     const Decision& d = plan_.decision(i_);
@@ -99,8 +101,7 @@ class Model {
   double arithmetic() const {
     const double adds = l_.flops / 2;
     switch (l_.work) {
-      case Work::kProducts:
-        return adds / products_a_cycle() * (l_.algorithm == Algorithm::kWinograd ? filtered() : 1);
+      case Work::kProducts: return adds / products_a_cycle();
       case Work::kTaps: return adds / (of_bytes() ? 2 * lanes() : lanes()) * tap();
       case Work::kVectors: return vectors();
       case Work::kLoops: return l_.flops * kCyclesOfLoop;
@@ -108,14 +109,6 @@ class Model {
     return 0;
   }
   static constexpr double kCyclesOfLoop = 1.5;
-  // What filtering along the rows leaves of a picture's convolution, transforms included: by the taps of a
-  // row, of which flops tells the square times the picture's few channels.
-  double filtered() const {
-    const Shape& x = n_.inputs[0]->type.shape;
-    const double channels = static_cast<double>(std::min(x[1].hi(), x.back().hi()));
-    const double taps = std::sqrt(l_.flops / 2 / channels / elements(n_.outputs[0]));
-    return std::min(1.0, 3.6 / taps);
-  }
   // Both factors of a multiply-add are loaded, out of order beside it.
   double tap() const {
     return m_.in_order ? 1 / m_.fma + 2 / m_.ops : 1.05 * std::max(1 / m_.fma, 2 / m_.ops);

@@ -33,12 +33,11 @@ std::string text(const Decision& d) {
   }
   limit(d.winograd, "Winograd");
   say(d.winograd.tile > WinogradLimit::kNoTile, fmt::format("Winograd tile {}", d.winograd.tile));
-  say(d.winograd.allowed && d.winograd.weight_bytes != INT64_MAX,
-      fmt::format("Winograd with {} bytes of weights", d.winograd.weight_bytes));
   limit(d.strassen, "Strassen");
   say(d.strassen.levels < 2, fmt::format("Strassen levels {}", d.strassen.levels));
   limit(d.tile_matrices, "tile matrices");
   const WeightDecision& w = d.weights;
+  say(w.most != INT64_MAX, fmt::format("at most {} bytes of weights", w.most));
   say(w.near, "weights near");
   say(w.stay, "weights stay");
   say(w.split, "weights split");

@@ -37,7 +37,6 @@ struct Limit {
 };
 
 struct WinogradLimit : Limit {
-  int64_t weight_bytes = INT64_MAX;  // of transformed weights: the budget of weights (plan/small_weights.cpp)
   // Measured: outputs along an axis of a square tile, or along a line; 0: the model chooses, kNoTile: none.
   int64_t tile = 0;
   static constexpr int64_t kNoTile = 1;
@@ -51,6 +50,8 @@ struct StrassenLimit : Limit {
 
 // How a layer's constant weights are stored, and where they are when it runs.
 struct WeightDecision {
+  // What they may take where an algorithm makes them larger: the budget of weights (plan/small_weights.cpp).
+  int64_t most = INT64_MAX;
   bool near = false;        // all weights of the net stay in the third-level cache for one thread
   bool stay = false;        // ... for several
   bool split = false;       // as the parts that tile matrices multiply (runtime/sinter/amx.h)

@@ -481,7 +481,8 @@ void add_layer(const Node& n, Planning& p, bool bounded, Plan& plan) {
     plan.bodies.push_back(std::move(bodies));
     return;
   }
-  const Kernel* k = find_kernel(n, p.context());
+  const Choice choice = choose(n, p.context());
+  const Kernel* k = choice.kernel;
   if (!k) {
     std::string types;
     for (const Value* v : n.inputs)
@@ -496,10 +497,12 @@ void add_layer(const Node& n, Planning& p, bool bounded, Plan& plan) {
     return;
   }
   LayerWriter w(n, p.context(), p.store, function, p.threads);
+  w.take(choice.candidates.front());
   k->emit(w);
   plan.layers.push_back(w.finish(k->name, k->can.algorithm));
   plan.layers.back().work = k->can.work;
-  if (k->offers) plan.layers.back().offers = k->offers(n, w.context);
+  plan.layers.back().chosen_at = choice.candidates.front().cycles;
+  plan.layers.back().offers = weight_offers(choice);
   if (p.emitted) p.emitted->keep(n, *p.decisions, plan.layers.back());
 }
 

@@ -31,36 +31,34 @@ int64_t constant_bytes(const Graph& g) {
 namespace {
 
 // A layer that could do with less weights, or several that have the same ones, which are stored once.
-struct Candidate {
+struct Saver {
   std::vector<const Node*> nodes;
-  Algorithm algorithm;
   std::vector<WeightOffer> offers;  // cycles of all of them
 };
 
 // Whether the node's weights are those of a candidate, in all forms that they can have.
-bool shares_weights(const Candidate& c, const Node& n, const std::vector<WeightOffer>& offers) {
+bool shares_weights(const Saver& c, const Node& n, const std::vector<WeightOffer>& offers) {
   const auto same = [](const WeightOffer& a, const WeightOffer& b) { return a.bytes == b.bytes; };
   const Node& other = *c.nodes.front();
   return n.inputs.size() > 1 && other.inputs.size() > 1 && n.inputs[1] == other.inputs[1] &&
          std::equal(c.offers.begin(), c.offers.end(), offers.begin(), offers.end(), same);
 }
 
-void add_offers(const Node& n, Algorithm algorithm, const std::vector<WeightOffer>& offers,
-                std::vector<Candidate>& found) {
-  const auto shared = std::find_if(found.begin(), found.end(),
-                                   [&](const Candidate& c) { return shares_weights(c, n, offers); });
-  if (shared == found.end()) return found.push_back({{&n}, algorithm, offers});
+void add_offers(const Node& n, const std::vector<WeightOffer>& offers, std::vector<Saver>& found) {
+  const auto shared =
+      std::find_if(found.begin(), found.end(), [&](const Saver& c) { return shares_weights(c, n, offers); });
+  if (shared == found.end()) return found.push_back({{&n}, offers});
   shared->nodes.push_back(&n);
   for (size_t k = 0; k < offers.size(); ++k) shared->offers[k].cycles += offers[k].cycles;
 }
 
-void collect(const Graph& g, const Plan& plan, std::vector<Candidate>& found) {
+void collect(const Graph& g, const Plan& plan, std::vector<Saver>& found) {
   for (const auto& n : g.nodes)
     for (size_t i = 0; i < plan.layers.size(); ++i) {
       const Layer& l = plan.layers[i];
       if (l.node != n.get()) continue;
       for (size_t b = 0; b < plan.bodies[i].size(); ++b) collect(*n->bodies[b], plan.bodies[i][b], found);
-      if (l.offers.size() > 1) add_offers(*n, l.algorithm, l.offers, found);
+      if (!l.offers.empty()) add_offers(*n, l.offers, found);
     }
 }
 
@@ -73,15 +71,15 @@ int64_t least_bytes(const Value& v, const Node& user, const Decisions& d) {
 }
 
 // The same of nodes whose layers are not written yet. Returns what all other weights take at least.
-int64_t collect(const Graph& g, const Target& target, const Decisions& d, std::vector<Candidate>& found) {
+int64_t collect(const Graph& g, const Target& target, const Decisions& d, std::vector<Saver>& found) {
   std::unordered_map<const Value*, int64_t> constants;
   int64_t sum = 0;
   for (const auto& n : g.nodes) {
     for (const auto& body : n->bodies) sum += collect(*body, target, d, found);
-    const Context context{target, d};
-    const Kernel* k = n->bodies.empty() ? find_kernel(*n, context) : nullptr;
-    const bool chooses = k && k->offers;
-    if (chooses) add_offers(*n, k->can.algorithm, k->offers(*n, context_of(*n, context)), found);
+    std::vector<WeightOffer> offers;
+    if (n->bodies.empty()) offers = weight_offers(choose(*n, {target, d}));
+    const bool chooses = !offers.empty();
+    if (chooses) add_offers(*n, offers, found);
     for (size_t i = 0; i < n->inputs.size(); ++i) {
       const Value* v = n->inputs[i];
       if (!v || !v->data || (chooses && i == 1)) continue;
@@ -103,14 +101,14 @@ size_t cheapest(const std::vector<WeightOffer>& offers, double price) {
   return best;
 }
 
-int64_t saved_at(const std::vector<Candidate>& all, double price) {
+int64_t saved_at(const std::vector<Saver>& all, double price) {
   int64_t saved = 0;
-  for (const Candidate& c : all) saved += c.offers[0].bytes - c.offers[cheapest(c.offers, price)].bytes;
+  for (const Saver& c : all) saved += c.offers[0].bytes - c.offers[cheapest(c.offers, price)].bytes;
   return saved;
 }
 
 // The least price at which the layers save `excess` bytes, or one at which they save all that they can.
-double price_for(const std::vector<Candidate>& all, int64_t excess) {
+double price_for(const std::vector<Saver>& all, int64_t excess) {
   double lo = 0, hi = 1e6;
   for (int i = 0; i < 100; ++i) {
     const double mid = (lo + hi) / 2;
@@ -122,11 +120,11 @@ double price_for(const std::vector<Candidate>& all, int64_t excess) {
 // Which offer each layer takes, so that all save `excess` bytes: with that price, and then with what is left
 // of the budget, where a price is too coarse for it: the offer that saves most time for its bytes, as long as
 // one fits.
-std::vector<size_t> choose_offers(const std::vector<Candidate>& all, int64_t excess) {
+std::vector<size_t> choose_offers(const std::vector<Saver>& all, int64_t excess) {
   const double price = price_for(all, excess);
   std::vector<size_t> taken;
   taken.reserve(all.size());
-  for (const Candidate& c : all) taken.push_back(cheapest(c.offers, price));
+  for (const Saver& c : all) taken.push_back(cheapest(c.offers, price));
   for (int64_t left = saved_at(all, price) - excess; left > 0;) {
     double most = 0;
     size_t layer = 0, offer = 0;
@@ -146,16 +144,9 @@ std::vector<size_t> choose_offers(const std::vector<Candidate>& all, int64_t exc
 }
 
 // Tells a layer to do with the weights of one of its offers.
-void take(const Candidate& c, size_t k, Decision& d) {
-  const WeightOffer& offer = c.offers[k];
-  const bool plain = k + 1 == c.offers.size();
-  if (c.algorithm == Algorithm::kStrassen) {
-    d.strassen.levels = 1;
-    d.strassen.allowed = !plain;
-  } else {
-    d.winograd.weight_bytes = offer.bytes;
-    if (plain) d.winograd.allowed = d.strassen.allowed = false;
-  }
+void take(const Saver& c, size_t k, Decision& d) {
+  d.weights.most = c.offers[k].bytes;
+  if (k + 1 == c.offers.size()) d.winograd.allowed = d.strassen.allowed = false;
 }
 
 }  // namespace
@@ -190,7 +181,7 @@ bool drop_half_weights(const Graph& g, const Plan& plan, Decisions& decisions) {
 }
 
 namespace {
-bool save(const std::vector<Candidate>& all, int64_t excess, Decisions& decisions) {
+bool save(const std::vector<Saver>& all, int64_t excess, Decisions& decisions) {
   if (excess <= 0) return false;
   const std::vector<size_t> taken = choose_offers(all, excess);
   bool shrunk = false;
@@ -204,7 +195,7 @@ bool save(const std::vector<Candidate>& all, int64_t excess, Decisions& decision
 }  // namespace
 
 bool shrink_weights(const Graph& g, const Plan& plan, int64_t excess, Decisions& decisions) {
-  std::vector<Candidate> all;
+  std::vector<Saver> all;
   collect(g, plan, all);
   return save(all, excess, decisions);
 }
@@ -213,9 +204,9 @@ std::vector<int64_t> larger_budgets(const Graph& g, const Target& target, const 
                                     int64_t most) {
   constexpr int64_t kMiB = 1 << 20;
   constexpr double kWorthALook = 1e-3;
-  std::vector<Candidate> all;
+  std::vector<Saver> all;
   int64_t fastest = collect(g, target, decisions, all);
-  for (const Candidate& c : all) fastest += c.offers.front().bytes;
+  for (const Saver& c : all) fastest += c.offers.front().bytes;
   const auto cycles = [&](int64_t budget) {
     const std::vector<size_t> taken = choose_offers(all, fastest - budget);
     double sum = 0;
@@ -235,9 +226,9 @@ std::vector<int64_t> larger_budgets(const Graph& g, const Target& target, const 
 }
 
 void share_weights(const Graph& g, const Target& target, int64_t most, Decisions& decisions) {
-  std::vector<Candidate> all;
+  std::vector<Saver> all;
   int64_t bytes = collect(g, target, decisions, all);
-  for (const Candidate& c : all) bytes += c.offers.front().bytes;
+  for (const Saver& c : all) bytes += c.offers.front().bytes;
   save(all, bytes - most, decisions);
 }
 

@@ -1,51 +1,84 @@
 // Why a layer is computed as it is.
+#include <algorithm>
+#include <cmath>
+
 #include "plan/cost.h"
 #include "report/report.h"
 
 namespace sinter {
 namespace {
 
-std::string figures(const WeightOffer& o) {
-  return fmt::format("{:.3f} Mcycles, {} bytes of weights", o.cycles / 1e6, o.bytes);
+Offer offer(const Candidate& c) {
+  Offer o{c.kernel->name, c.text};
+  if (std::isfinite(c.cycles)) o.cycles = c.cycles, o.weight_bytes = c.weight_bytes;
+  if (c.measured && c.error > 0) o.error = c.error;
+  o.note = c.why_not.empty() ? "" : "not taken: " + c.why_not;
+  return o;
 }
 
-// Why an algorithm that the node's arithmetic allows was not taken.
-std::string reason(const Limit& limit, bool weights) {
-  if (!limit.allowed) return "not taken: a measurement or a budget has ruled it out";
-  if (limit.bytes != INT64_MAX) return "not taken: its scratch has no room in the arena's budget";
-  if (weights) return "not taken: its weights have no room in the budget (--max-weights)";
-  return "not taken: modelled as slower here, or the layer has no form that it knows";
+// Why another was taken, where nothing forbids this one.
+std::string reason(const Candidate& c, const Candidate& taken) {
+  if (taken.tuned) return "not taken: a measurement has chosen another (--tuning)";
+  if (!std::isfinite(c.cycles))
+    return fmt::format("could: stands behind {} in the table", taken.kernel->name);
+  if (c.cycles >= taken.cycles) return "not taken: modelled as slower";
+  if (c.margin > 1)
+    return fmt::format("not taken: less than {:.0f} % faster, and errs more or has more weights",
+                       (c.margin - 1) * 100);
+  return fmt::format("not taken: no faster than {}, which must be beaten", taken.kernel->name);
 }
 
-void add_unused(const Node& n, const Decision& d, Algorithm taken, std::vector<Offer>& offers) {
-  if (n.freedom.winograd && taken != Algorithm::kWinograd)
-    offers.push_back({"winograd", reason(d.winograd, d.winograd.weight_bytes != INT64_MAX)});
-  if (n.freedom.strassen && taken != Algorithm::kStrassen)
-    offers.push_back({"strassen", reason(d.strassen, false)});
+// Algorithms that the node's arithmetic allows, none of whose ways was compared.
+void add_absent(const Node& n, const Decision& d, const Choice& choice, std::vector<Offer>& offers) {
+  const auto compared = [&](Algorithm a) {
+    return std::any_of(choice.candidates.begin(), choice.candidates.end(),
+                       [&](const Candidate& c) { return c.kernel->can.algorithm == a; });
+  };
+  const auto add = [&](bool free, Algorithm a, const char* name, const Limit& limit) {
+    if (!free || compared(a)) return;
+    offers.push_back({name, "",
+                      limit.allowed ? "not taken: the layer has no form that it knows here"
+                                    : "not taken: a measurement or a budget has ruled it out"});
+  };
+  add(n.freedom.winograd > 0, Algorithm::kWinograd, "winograd", d.winograd);
+  add(n.freedom.strassen, Algorithm::kStrassen, "strassen", d.strassen);
+  add(n.freedom.tile_matrices, Algorithm::kTileMatrices, "tile_matrices", d.tile_matrices);
   if (n.freedom.half_error >= 0 && n.freedom.halves == Halves::kNone)
-    offers.push_back({"float16", fmt::format("not taken: off by {:.2g} of its largest result (--fp16-error)",
-                                             n.freedom.half_error)});
+    offers.push_back(
+        {"float16", "",
+         fmt::format("not taken: off by {:.2g} of its largest result (--fp16-error)", n.freedom.half_error)});
 }
 
 }  // namespace
 
-std::vector<Offer> offers_of(const Compiled& c, size_t layer) {
+std::string text(const Offer& o) {
+  std::string s = o.kernel + (o.way.empty() ? "" : ", " + o.way) + ": " + o.note;
+  if (o.cycles) s += fmt::format("; {:.3f} Mcycles", *o.cycles / 1e6);
+  if (o.weight_bytes.value_or(0) > 0) s += fmt::format(", {} bytes of weights", *o.weight_bytes);
+  if (o.error) s += fmt::format(", error {:.1e}", *o.error);
+  return s;
+}
+
+std::vector<Offer> offers_of(const Compiled& c, size_t layer, const LayerCost& cost) {
   const Layer& l = c.plan.layers[layer];
-  std::vector<Offer> offers;
-  if (!l.node->bodies.empty()) return offers;
+  if (!l.node->bodies.empty()) return {};
   const Context context = context_of(*l.node, Context{*c.target, *c.plan.decisions});
-  for (size_t k = 0; k < std::max<size_t>(1, l.offers.size()); ++k)
-    offers.push_back({l.kernel, k < l.offers.size() ? figures(l.offers[k]) : "", k == 0});
-  offers[0].note = offers[0].note.empty() ? "taken" : "taken: " + offers[0].note;
-  for (size_t k = 1; k < l.offers.size(); ++k) offers[k].note += ": with less weights";
-  add_unused(*l.node, c.plan.decision(layer), l.algorithm, offers);
-  bool behind = false;
+  const Choice choice = choose(*l.node, context);
+  const Candidate& taken = choice.candidates.front();
+  std::vector<Offer> offers;
+  for (const Candidate& way : choice.candidates) {
+    offers.push_back(offer(way));
+    if (offers.back().note.empty()) offers.back().note = reason(way, taken);
+  }
+  offers[0].taken = true;
+  offers[0].note = "taken";
+  if (!offers[0].cycles) offers[0].cycles = cost.cycles, offers[0].weight_bytes = cost.weight_bytes;
+  add_absent(*l.node, c.plan.decision(layer), choice, offers);
   for (const Kernel* k : all_kernels()) {
-    if (k->name == l.kernel) {
-      behind = true;
-    } else if (behind && k->accepts(*l.node, context)) {
-      offers.push_back({k->name, fmt::format("could: stands behind {} in the table", l.kernel)});
-    }
+    const bool listed =
+        std::any_of(offers.begin(), offers.end(), [&](const Offer& o) { return o.kernel == k->name; });
+    if (!listed && k->accepts(*l.node, context))
+      offers.push_back({k->name, "", fmt::format("could: stands behind {} in the table", l.kernel)});
   }
   return offers;
 }

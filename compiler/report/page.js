@@ -96,7 +96,7 @@ function choose(i) {
   for (const n of l.nodes) row('ONNX node', n);
   if ((l.offers || []).length < 2) return;
   add(pane, 'h3', 'Offers');
-  for (const o of l.offers) add(pane, 'p', `${o.kernel}: ${o.note}`, {class: 'hint'});
+  for (const o of l.offers) add(pane, 'p', o.text, {class: 'hint'});
 }
 
 function totals() {

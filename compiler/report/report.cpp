@@ -60,7 +60,13 @@ ordered_json cost_json(const LayerCost& cost, const CoreSpeed& m) {
 
 ordered_json offers_json(const std::vector<Offer>& offers) {
   ordered_json j = ordered_json::array();
-  for (const Offer& o : offers) j.push_back({{"kernel", o.kernel}, {"taken", o.taken}, {"note", o.note}});
+  for (const Offer& o : offers) {
+    j.push_back({{"kernel", o.kernel}, {"way", o.way}, {"taken", o.taken}, {"note", o.note}});
+    if (o.cycles) j.back()["cycles"] = std::round(*o.cycles);
+    if (o.weight_bytes) j.back()["weight_bytes"] = *o.weight_bytes;
+    if (o.error) j.back()["error"] = *o.error;
+    j.back()["text"] = text(o);
+  }
   return j;
 }
 
@@ -98,7 +104,7 @@ ordered_json report_of(const Compiled& c, const std::vector<WeightPrice>& prices
   const std::vector<LayerCost> costs = layer_costs(c.plan, *c.target);
   for (size_t i = 0; i < costs.size(); ++i) {
     j["layers"][i]["modelled"] = cost_json(costs[i], m);
-    j["layers"][i]["offers"] = offers_json(offers_of(c, i));
+    j["layers"][i]["offers"] = offers_json(offers_of(c, i, costs[i]));
   }
   j["machine"] = {{"mhz", m.mhz},
                   {"gflops", 2 * m.fma * c.target->lanes * m.mhz / 1000},

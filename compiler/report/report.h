@@ -2,6 +2,7 @@
 // offered to compute it, where memory goes and what would help; as JSON, and as a page to look at.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,19 @@ struct LayerCost;  // plan/cost.h
 // A way in which a layer could be computed.
 struct Offer {
   std::string kernel;
-  std::string note;  // "taken; 1.24 Mcycles, 36864 bytes of weights", or why it is not
+  std::string way{};  // how it would cut the layer, where it has several: "4 x 4 outputs, groups of 28 tiles"
+  std::string note{};  // "taken", or why it is not
   bool taken = false;
+  // As modelled and measured; none of kernels that the table's order decides between, nor errors of ways that
+  // were too slow to be measured.
+  std::optional<double> cycles{}, error{};
+  std::optional<int64_t> weight_bytes{};
 };
-// The kernels that can compute a layer of the plan, the one that does first; then what its arithmetic would
-// have allowed and why that was not done. Empty for If, Loop and Scan.
-std::vector<Offer> offers_of(const Compiled&, size_t layer);
+// The ways to compute a layer of the plan that costs `taken`: the one that is taken, those it was compared
+// with, then what its arithmetic would have allowed and why that was not done. Empty for If, Loop and Scan.
+std::vector<Offer> offers_of(const Compiled&, size_t layer, const LayerCost& taken);
+// "conv_winograd, 4 x 4 outputs: taken; 1.240 Mcycles, 36864 bytes of weights, error 1.2e-06"
+std::string text(const Offer&);
 
 // What a larger budget of weights would buy, as planned with it.
 struct WeightPrice {

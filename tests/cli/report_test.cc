@@ -81,9 +81,19 @@ TEST_F(Report, SaysWhatALayerCostsAndWhatElseCouldComputeIt) {
     EXPECT_EQ(taken, 1) << l["function"];
     EXPECT_EQ(l["offers"][0]["kernel"], l["kernel"]);
   }
-  // A convolution by Winograd's filtering has others behind it that could.
+  // Beside Winograd's filtering stand its other tiles and the direct convolution, which costs more.
   bool others = false;
-  for (const auto& l : j["layers"]) others |= l["kernel"] == "conv_winograd" && l["offers"].size() > 1;
+  for (const auto& l : j["layers"]) {
+    if (l["kernel"] != "conv_winograd") continue;
+    EXPECT_GT(l["offers"][0]["error"].get<double>(), 0);
+    for (const auto& o : l["offers"]) {
+      if (o["kernel"] != "conv_direct") continue;
+      others = true;
+      EXPECT_GT(o["cycles"].get<double>(), l["offers"][0]["cycles"].get<double>());
+      EXPECT_LT(o["weight_bytes"].get<int64_t>(), l["offers"][0]["weight_bytes"].get<int64_t>());
+      EXPECT_EQ(o["note"], "not taken: modelled as slower");
+    }
+  }
   EXPECT_TRUE(others);
   // Every block lies in the arena, and some layer has one that reaches its end.
   int64_t most = 0;

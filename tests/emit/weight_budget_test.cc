@@ -33,10 +33,10 @@ struct Net {
   // The offer that the decisions leave a layer.
   const WeightOffer& taken(size_t layer, const Decisions& d) const {
     const Layer& l = plan.layers[layer];
-    const WinogradLimit& w = d.of(*l.node).winograd;
-    if (!w.allowed) return l.offers.back();
+    const Decision& decided = d.of(*l.node);
+    if (!decided.winograd.allowed) return l.offers.back();
     for (const WeightOffer& o : l.offers)
-      if (o.bytes <= w.weight_bytes) return o;
+      if (o.bytes <= decided.weights.most) return o;
     return l.offers.back();
   }
 };

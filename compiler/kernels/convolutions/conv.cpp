@@ -9,6 +9,7 @@
 // planes is read as it is where the node says so (attribute `planar`): the runs are those of one channel
 // then.
 #include "emit/epilogue.h"
+#include "kernels/products/direct_ways.h"
 #include "kernels/products/finish_tile.h"
 #include "kernels/products/panel_weights.h"
 #include "kernels/products/row_source.h"
@@ -294,7 +295,8 @@ const std::vector<Kernel>& kernels_conv() {
                                               .reads_apart = true,
                                               .reads_nchw = true,
                                               .joins_taps = true,
-                                              .work = Work::kProducts}}};
+                                              .work = Work::kProducts},
+                                             direct_ways}};
   return table;
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/convolutions/conv_columns.h"
 
 #include "emit/epilogue.h"
+#include "kernels/products/direct_ways.h"
 #include "kernels/products/panel_weights.h"
 #include "kernels/windows/rows.h"
 #include "ops/op.h"
@@ -186,13 +187,20 @@ double columns_share(const Node& n, const Context& context) {
   return share < kWorth ? share : 1;
 }
 
+namespace {
+std::vector<Candidate> ways(const Node& n, const Context& c) {
+  return direct_ways(n, c, columns_share(n, c));
+}
+}  // namespace
+
 const std::vector<Kernel>& kernels_conv_columns() {
   static const std::vector<Kernel> table = {
       {"conv_columns",
        "convolution to few channels: input columns by all taps of a kernel row at once",
        accepts,
        emit,
-       {.writes_apart = true, .rows = true, .work = Work::kProducts}}};
+       {.writes_apart = true, .rows = true, .work = Work::kProducts},
+       ways}};
   return table;
 }
 

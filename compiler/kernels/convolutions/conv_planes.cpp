@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "emit/epilogue.h"
+#include "kernels/products/direct_ways.h"
 #include "kernels/products/panel_weights.h"
 #include "kernels/windows/rows.h"
 #include "ops/op.h"
@@ -170,7 +171,8 @@ const std::vector<Kernel>& kernels_conv_planes() {
        "convolution of a picture's planes, whose taps are gathered a row at a time",
        accepts,
        emit,
-       {.writes_apart = true, .rows = true, .reads_nchw = true, .work = Work::kProducts}}};
+       {.writes_apart = true, .rows = true, .reads_nchw = true, .work = Work::kProducts},
+       direct_ways}};
   return table;
 }
 

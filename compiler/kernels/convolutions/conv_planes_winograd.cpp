@@ -60,10 +60,10 @@ std::vector<float> Planes::lines() const {
   return lines;
 }
 
-struct Choice {
+struct RowTiles {
   WinogradTile tile;
   int64_t group = 0;  // rows
-  double cycles = 0, error = 0;
+  double error = 0;
 };
 
 // Rows of the result whose transformed inputs take a part of the second-level cache; all that a strip asks
@@ -83,7 +83,7 @@ int64_t rows_of_group(const Decision& d, const Target& t, const Planes& p, const
 
 // Cycles of a row of the result. Loads, stores and arithmetic of the transforms are counted as for both axes
 // (kernels/convolutions/winograd_choice.cpp); numbers that become columns go to lines far from each other.
-double modelled(const Target& t, const Planes& p, const Choice& c) {
+double modelled(const Target& t, const Planes& p, const RowTiles& c) {
   const CoreSpeed& m = t.speed;
   const auto positions = static_cast<double>(c.tile.positions()), rows = static_cast<double>(c.group),
              tiles = static_cast<double>(p.tiles(c.tile.along.outputs));
@@ -99,38 +99,44 @@ double modelled(const Target& t, const Planes& p, const Choice& c) {
   return sums + back + forward + columns;
 }
 
-double direct_cycles(const Target& t, const Planes& p) {
-  const double vectors = std::ceil(static_cast<double>(p.weight.dim(0)) / t.lanes);
-  const double products = static_cast<double>(p.window.kernel[0] * p.window.kernel[1] * p.channels);
-  return products * static_cast<double>(p.window.out[1].value()) * vectors * 1.1 / t.speed.fma;
-}
-
-std::optional<Choice> choose(const Node& n, const Context& context) {
+// How many numbers of positions there are to choose from, each with its modelled cycles.
+std::vector<Candidate> ways(const Node& n, const Context& context) {
   const Target& t = context.target;
   const Decision& d = context.of(n);
   const int64_t most = most_winograd(n, d), tuned = d.winograd.tile;
-  if (most < 2 || !may_use_winograd_along_rows(n)) return std::nullopt;
   const Planes p(n);
-  std::optional<Choice> best;
-  const double direct = direct_cycles(t, p);
-  const std::vector<float> lines = p.lines();
+  std::vector<Candidate> all;
   for (const int positions : {8, 6, 4}) {
     const int64_t outputs = positions - p.taps + 1;
     if (outputs < 2 || outputs > most || (tuned != 0 && outputs != tuned)) continue;
-    Choice c{{{1, 1, 1}, {static_cast<int>(outputs), static_cast<int>(p.taps), 1}}};
+    RowTiles c{{{1, 1, 1}, {static_cast<int>(outputs), static_cast<int>(p.taps), 1}}};
     c.group = rows_of_group(d, t, p, c.tile);
-    c.cycles = modelled(t, p, c);
-    if (c.cycles >= (best ? best->cycles : tuned != 0 ? INFINITY : direct)) continue;
-    c.error = context.decisions.error(p.weight.data(), fmt::format("rows {} {}", outputs, p.depth()), [&] {
-      return winograd_error(lines.data(), p.weight.dim(0), p.depth(), c.tile);
-    });
-    if (c.error <= kMaxWinogradError) best = c;
+    all.push_back({.way = c,
+                   .text = fmt::format("{} outputs of a row, groups of {} rows", outputs, c.group),
+                   .cycles = modelled(t, p, c) * static_cast<double>(p.window.out[0].value()),
+                   .weight_bytes = positions * p.depth() * round_up(p.weight.dim(0), t.lanes) * 4,
+                   .tuned = tuned != 0,
+                   .measured = false});
   }
-  return best;
+  return all;
+}
+
+void measure(const Node& n, const Context& context, Candidate& c) {
+  auto choice = std::any_cast<RowTiles>(c.way);
+  const Planes p(n);
+  const std::string key = fmt::format("rows {} {}", choice.tile.along.outputs, p.depth());
+  c.error = context.decisions.error(p.weight.data(), key, [&] {
+    return winograd_error(p.lines().data(), p.weight.dim(0), p.depth(), choice.tile);
+  });
+  choice.error = c.error;
+  c.way = choice;
+  if (!(c.error <= kMaxWinogradError))
+    c.why_not = fmt::format("its error, {:.1e} of the largest output, is too large", c.error);
 }
 
 bool accepts(const Node& n, const Context& c) {
-  return c.of(n).reads_nchw && (!n.epilogue || has_vector_text(*n.epilogue)) && choose(n, c).has_value();
+  return c.of(n).reads_nchw && most_winograd(n, c.of(n)) >= 2 && may_use_winograd_along_rows(n) &&
+         (!n.epilogue || has_vector_text(*n.epilogue));
 }
 
 class Writer {
@@ -139,7 +145,7 @@ class Writer {
       : w_(w),
         n_(w.node),
         p_(n_),
-        choice_(*choose(n_, w.context)),
+        choice_(w.way<RowTiles>()),
         epilogue_(w, n_.outputs[0]->type.shape),
         rows_{w, p_.window, n_.inputs[0]->type.shape[0], Dim(p_.channels), w.pixel_stride()} {}
 
@@ -312,7 +318,7 @@ class Writer {
   LayerWriter& w_;
   const Node& n_;
   const Planes p_;
-  Choice choice_;
+  RowTiles choice_;
   Epilogue epilogue_;
   Rows rows_;
   Panels panels_;
@@ -333,7 +339,9 @@ const std::vector<Kernel>& kernels_conv_planes_winograd() {
        "convolution of a picture's planes, by Winograd's filtering along the rows",
        accepts,
        emit,
-       {.writes_apart = true, .rows = true, .algorithm = Algorithm::kWinograd, .work = Work::kProducts}}};
+       {.writes_apart = true, .rows = true, .algorithm = Algorithm::kWinograd, .work = Work::kProducts},
+       ways,
+       measure}};
   return table;
 }
 

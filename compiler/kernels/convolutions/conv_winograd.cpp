@@ -29,8 +29,8 @@ namespace sinter {
 namespace {
 
 bool accepts(const Node& n, const Context& c) {
-  if (most_winograd(n, c.of(n)) < 2 || !may_use_winograd(n)) return false;
-  return (!n.epilogue || has_vector_text(*n.epilogue, element_type(n))) && choose_winograd(n, c).has_value();
+  return most_winograd(n, c.of(n)) >= 2 && may_use_winograd(n) && !c.of(n).reads_nchw &&
+         (!n.epilogue || has_vector_text(*n.epilogue, element_type(n)));
 }
 
 class Writer {
@@ -468,11 +468,7 @@ class Writer {
 };
 
 void emit(LayerWriter& w) {
-  Writer(w, share_winograd(w.node, w.context, *choose_winograd(w.node, w.context), w.threads)).emit();
-}
-
-std::vector<WeightOffer> offers(const Node& n, const Context& c) {
-  return winograd_offers(n, c, *choose_winograd(n, c));
+  Writer(w, share_winograd(w.node, w.context, w.way<WinogradChoice>(), w.threads)).emit();
 }
 
 }  // namespace
@@ -489,7 +485,8 @@ const std::vector<Kernel>& kernels_conv_winograd() {
         .reads_apart = true,
         .algorithm = Algorithm::kWinograd,
         .work = Work::kProducts},
-       offers}};
+       winograd_ways,
+       measure_winograd}};
   return table;
 }
 

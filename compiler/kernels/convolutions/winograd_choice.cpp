@@ -1,14 +1,12 @@
 // The model of cycles behind winograd_choice.h. For each tile that is allowed, groups of tiles or positions
-// outermost (kernels/convolutions/conv_winograd.cpp); the cheapest whose error is small, or the cheapest of
-// all where it is worth an error of up to kMaxWinogradError.
+// outermost (kernels/convolutions/conv_winograd.cpp). What errs by more than usual, up to kMaxWinogradError,
+// has to be worth it (Candidate::margin).
 #include "kernels/convolutions/winograd_choice.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "kernels/convolutions/conv_columns.h"
-#include "kernels/products/amx.h"
 #include "kernels/products/tiles.h"
 #include "targets/target.h"
 
@@ -63,7 +61,7 @@ constexpr double kUsualError = 3e-6;
 // shallow net's error.
 constexpr int64_t kFewProducts = 144;  // 3 x 3 taps of 16 channels
 constexpr double kErrorOfFew = 1e-6;
-constexpr double kWorth = 1.06;  // times as fast as with six, or as what makes no more than the usual error
+constexpr double kWorth = 1.06;  // times as fast as with six, or as what errs no more than usual
 
 // How many tiles cover the picture.
 int64_t tiles_in(const Window& w, const WinogradTile& tile) {
@@ -167,19 +165,6 @@ bool may_transform_when_used(const Node& n, const Target& t, const WinogradTile&
          tiles_in(winograd_plane(n), tile) <= kMostTiles;
 }
 
-double direct_cycles(const Node& n, const Context& context) {
-  const Target& t = context.target;
-  const WinogradLayer l = winograd_layer(n);
-  const CoreSpeed& machine = t.speed;
-  const Window w = winograd_plane(n);
-  const double pixels = static_cast<double>(likely_extent(w.out[0]) * likely_extent(w.out[1]));
-  const double out = std::ceil(static_cast<double>(l.out) / t.lanes);
-  const double taps = static_cast<double>(l.taps()) * columns_share(n, context);
-  const double sums = taps * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
-  const double weights = taps * static_cast<double>(l.in) * out * t.lanes * t.element_bytes();
-  return beside_stream(sums, stream_cycles(machine, weights, 1, context.of(n).weights.near));
-}
-
 // The tiles of at most so many outputs along an axis, squares and those with eight positions along one axis
 // and six along the other; of a line's, along it. What was measured (plan/tuning.h) names a square or a line.
 // Eight positions are too coarse in halves.
@@ -231,63 +216,78 @@ bool is_fine_in_halves(const WinogradLayer& l, const Context& context, WinogradC
   }
   return false;
 }
-}  // namespace
+
+std::string too_large(double error) {
+  return fmt::format("its error, {:.1e} of the largest output, is too large", error);
+}
+
+std::string way_text(const WinogradChoice& c) {
+  return fmt::format("{} x {} outputs, {}", c.tile.down.outputs, c.tile.along.outputs,
+                     c.when_used      ? "weights transformed when used"
+                     : c.by_positions ? "positions outermost"
+                                      : fmt::format("groups of {} tiles", c.group));
+}
 
 // What gains little beside tile matrices is theirs where up to four times as many weights would come from
 // memory.
-std::optional<WinogradChoice> choose_winograd(const Node& n, const Context& context) {
-  const Target& t = context.target;
+Candidate candidate(const Node& n, const Context& context, const WinogradChoice& c) {
   constexpr double kTiles = 0.8;
+  const bool is_far = c.weight_bytes > static_cast<double>(context.target.speed.l2);
+  Candidate way{.way = c, .text = way_text(c), .cycles = c.cycles, .measured = false};
+  way.weight_bytes = static_cast<int64_t>(c.weight_bytes);
+  way.margin = c.tile.most_positions() == 8 ? kWorth : 1;
+  if (is_far && n.freedom.tile_matrices && context.of(n).tile_matrices.allowed) way.margin = 1 / kTiles;
+  way.tuned = context.of(n).winograd.tile != 0;
+  if (c.group == 0) way.why_not = "its scratch has no room in the arena's budget";
+  return way;
+}
+}  // namespace
+
+double direct_cycles(const Node& n, const Context& context, double share) {
+  const Target& t = context.target;
   const WinogradLayer l = winograd_layer(n);
-  std::vector<WinogradChoice> choices;
-  for (const WinogradTile& tile : tiles_of(n, context.of(n), t)) {
-    choices.push_back(modelled(n, context, tile, false));
-    if (!fits_by_positions(n, context, tile)) continue;
-    choices.push_back(modelled(n, context, tile, true));
-    if (may_transform_when_used(n, t, tile)) choices.push_back(modelled(n, context, tile, true, 1, true));
-  }
-  const auto cost = [](const WinogradChoice& c) {
-    return c.cycles * (c.tile.most_positions() == 8 ? kWorth : 1);
-  };
-  std::sort(choices.begin(), choices.end(),
-            [&](const WinogradChoice& a, const WinogradChoice& b) { return cost(a) < cost(b); });
-  const bool tuned = context.of(n).winograd.tile != 0;
-  const double direct = tuned ? std::numeric_limits<double>::infinity() : direct_cycles(n, context),
-               tiles = tuned ? direct : amx_cycles(n, context);
-  const auto near = static_cast<double>(t.speed.l2);
-  const auto is_worth_more = [](const WinogradChoice* c, double cycles) {
-    return c && c->cycles * kWorth <= cycles;
-  };
-  const WinogradChoice* coarse = nullptr;  // the cheapest with more than the usual error
-  for (WinogradChoice& c : choices) {
-    if (c.weight_bytes > static_cast<double>(context.of(n).winograd.weight_bytes)) continue;
-    if (c.cycles >= direct || c.cycles >= (c.weight_bytes > near ? kTiles : 1) * tiles) continue;
-    if (t.of_halves) {
-      if (is_fine_in_halves(l, context, c)) return c;
-      continue;
-    }
-    c.error = error_of(l, context, c);
-    const bool few = l.taps() * l.in <= kFewProducts;
-    if (c.error <= (few ? kErrorOfFew : kUsualError)) return is_worth_more(coarse, c.cycles) ? *coarse : c;
-    if (c.error <= kMaxWinogradError && !few && !coarse) coarse = &c;
-  }
-  if (is_worth_more(coarse, std::min(direct, tiles))) return *coarse;
-  return std::nullopt;
+  const CoreSpeed& machine = t.speed;
+  const Window w = winograd_plane(n);
+  const double pixels = static_cast<double>(likely_extent(w.out[0]) * likely_extent(w.out[1]));
+  const double out = std::ceil(static_cast<double>(l.out) / t.lanes);
+  const double taps = static_cast<double>(l.taps()) * share;
+  const double sums = taps * pixels * static_cast<double>(l.in) * out * 1.1 / machine.fma;
+  const double weights = taps * static_cast<double>(l.in) * out * t.lanes * t.element_bytes();
+  return beside_stream(sums, stream_cycles(machine, weights, 1, context.of(n).weights.near));
 }
 
-std::vector<WeightOffer> winograd_offers(const Node& n, const Context& context, const WinogradChoice& taken) {
-  const WinogradLayer l = winograd_layer(n);
-  std::vector<WeightOffer> offers = {{static_cast<int64_t>(taken.weight_bytes), taken.cycles}};
+std::vector<Candidate> winograd_ways(const Node& n, const Context& context) {
+  std::vector<Candidate> ways;
+  const auto add = [&](const WinogradChoice& c) { ways.push_back(candidate(n, context, c)); };
   for (const WinogradTile& tile : tiles_of(n, context.of(n), context.target)) {
-    WinogradChoice c = modelled(n, context, tile, false);
-    if (fits_by_positions(n, context, tile))
-      if (const WinogradChoice p = modelled(n, context, tile, true); p.cycles < c.cycles) c = p;
-    if (c.weight_bytes < taken.weight_bytes)
-      offers.push_back({static_cast<int64_t>(c.weight_bytes), c.cycles});
+    add(modelled(n, context, tile, false));
+    if (!fits_by_positions(n, context, tile)) continue;
+    add(modelled(n, context, tile, true));
+    if (may_transform_when_used(n, context.target, tile)) add(modelled(n, context, tile, true, 1, true));
   }
-  offers.push_back({l.taps() * l.in * round_up(l.out, context.target.lanes) * context.target.element_bytes(),
-                    direct_cycles(n, context)});
-  return offers;
+  return ways;
+}
+
+void measure_winograd(const Node& n, const Context& context, Candidate& c) {
+  auto choice = std::any_cast<WinogradChoice>(c.way);
+  const WinogradLayer l = winograd_layer(n);
+  if (context.target.of_halves) {
+    if (!is_fine_in_halves(l, context, choice)) c.why_not = too_large(choice.error);
+  } else {
+    choice.error = error_of(l, context, choice);
+    const bool few = l.taps() * l.in <= kFewProducts;
+    if (choice.error > (few ? kErrorOfFew : kMaxWinogradError))
+      c.why_not = too_large(choice.error);
+    else if (choice.error > kUsualError)
+      c.margin = std::max(c.margin, kWorth);
+  }
+  c.error = choice.error;
+  c.way = choice;
+}
+
+std::optional<WinogradChoice> winograd_choice(const Candidate& c) {
+  const auto* choice = std::any_cast<WinogradChoice>(&c.way);
+  return choice ? std::optional(*choice) : std::nullopt;
 }
 
 WinogradChoice share_winograd(const Node& n, const Context& context, WinogradChoice c, int threads) {

@@ -1,6 +1,6 @@
-// The choice of Winograd's tile for a layer, or of none: by the modelled cycles (multiply-adds, transforms,
-// weights that stream in again for each group), and by the error that the layer's own weights make on random
-// inputs (kernels/convolutions/winograd.h), which must stay below a limit
+// Winograd's tiles for a layer, as candidates (emit/candidate.h): with modelled cycles (multiply-adds,
+// transforms, weights that stream in again for each group), and the error that the layer's own weights make
+// on random inputs (kernels/convolutions/winograd.h), which must stay below a limit
 // (docs/decisions/0014-rounding-budget.md). Nodes satisfy may_use_winograd (ops/windows/window.h).
 #pragma once
 #include <optional>
@@ -52,12 +52,17 @@ struct WinogradChoice {
   int block = 0;     // products that a block of halves sums before blocks are added up, in halves too
 };
 
-// No value where the layer is faster otherwise, its errors too large, or it is not marked
-// (passes/allow_winograd.cpp). Tuning (plan/tuning.h) decides instead of the model; the limits hold.
-std::optional<WinogradChoice> choose_winograd(const Node&, const Context&);
-// The choice, then the other tiles and the direct convolution (bytes of the weights themselves) where they
-// take less weights, each with its modelled cycles.
-std::vector<WeightOffer> winograd_offers(const Node&, const Context&, const WinogradChoice&);
+// The tiles that the node's freedom and its decision leave, by groups and, where that fits, by positions;
+// their errors are not measured. Tuning (plan/tuning.h) leaves one tile; the limits hold. None where the node
+// is not marked (passes/allow_winograd.cpp).
+std::vector<Candidate> winograd_ways(const Node&, const Context&);
+// Measures one: what errs too much is forbidden, and what errs more than usual must be worth it.
+void measure_winograd(const Node&, const Context&, Candidate&);
+// The choice that a candidate is; no value where it is none of the above.
+std::optional<WinogradChoice> winograd_choice(const Candidate&);
+// Modelled cycles of the direct convolution of such a node, whose multiply-adds are `share` of what they are
+// by its taps.
+double direct_cycles(const Node&, const Context&, double share);
 // The most outputs along an axis that the node's freedom and its decision leave; 0: none.
 int64_t most_winograd(const Node&, const Decision&);
 // The choice for some threads: the same tile, so that the bits are the same, but groups where the threads

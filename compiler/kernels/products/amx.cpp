@@ -12,7 +12,6 @@
 #include "kernels/products/amx.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "emit/epilogue.h"
 #include "kernels/products/tiles.h"
@@ -112,8 +111,10 @@ double cycles_of(const RowProduct& p, const Target& t, const AmxChoice& c) {
          kBeside * (finish + split) + kept;
 }
 
-// The rows and k cut as the target's cache and the node's scratch have it, if tile matrices may compute it.
-std::optional<AmxChoice> cut_amx(const Node& n, const Context& context) {
+}  // namespace
+
+// The rows and k are cut as the target's cache and the node's scratch have it.
+std::optional<AmxChoice> choose_amx(const Node& n, const Context& context) {
   const Target& t = context.target;
   const Limit& allowed = context.of(n).tile_matrices;
   if (!t.features.tile_matrices || !n.freedom.tile_matrices || !allowed.allowed ||
@@ -126,19 +127,15 @@ std::optional<AmxChoice> cut_amx(const Node& n, const Context& context) {
   return once ? once : cut_groups(*p, limit);
 }
 
-}  // namespace
-
-std::optional<AmxChoice> choose_amx(const Node& n, const Context& context) {
-  const Target& t = context.target;
-  const auto c = cut_amx(n, context);
-  if (!c || context.of(n).tile_matrices.tuned) return c;
+std::vector<Candidate> amx_ways(const Node& n, const Context& context) {
+  const auto c = choose_amx(n, context);
+  if (!c) return {};
   const RowProduct p = *amx_product(n);
-  return cycles_of(p, t, *c) < plain_cycles(p, t) ? c : std::nullopt;
-}
-
-double amx_cycles(const Node& n, const Context& context) {
-  const auto c = cut_amx(n, context);
-  return c ? cycles_of(*amx_product(n), context.target, *c) : std::numeric_limits<double>::infinity();
+  return {{.way = *c,
+           .text = fmt::format("{} groups of {} tiles, k in {}", c->groups, c->tiles, c->cuts),
+           .cycles = cycles_of(p, context.target, *c),
+           .weight_bytes = p.k * p.n * 4,
+           .tuned = context.of(n).tile_matrices.tuned}};
 }
 
 }  // namespace sinter

@@ -3,6 +3,7 @@
 #pragma once
 #include <optional>
 
+#include "emit/candidate.h"
 #include "ir/graph.h"
 #include "ops/products/row_product.h"
 #include "plan/decision.h"
@@ -24,10 +25,9 @@ struct AmxChoice {
 
 int64_t amx_blocks(int64_t k);
 
-// The choice where the node may be computed so and is modelled to be faster; none otherwise.
+// How the node would be cut; none where tile matrices may not or cannot compute it.
 std::optional<AmxChoice> choose_amx(const Node&, const Context&);
-
-// Modelled cycles of the node on AMX's tile matrices; infinity where they may not or cannot compute it.
-double amx_cycles(const Node&, const Context&);
+// The same with its modelled cycles.
+std::vector<Candidate> amx_ways(const Node&, const Context&);
 
 }  // namespace sinter

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "emit/epilogue.h"
+#include "kernels/products/direct_ways.h"
 #include "kernels/products/finish_tile.h"
 #include "kernels/products/panel_weights.h"
 #include "ops/op.h"
@@ -310,7 +311,8 @@ const std::vector<Kernel>& kernels_gemm() {
        "matrix products of floats, by register tiles over packed panels",
        accepts,
        emit,
-       {.work = Work::kProducts}}};
+       {.work = Work::kProducts},
+       direct_ways}};
   return table;
 }
 

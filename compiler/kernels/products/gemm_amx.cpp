@@ -508,7 +508,7 @@ class Writer {
   std::string x_, y_, bias_, rows_parts_, columns_, stored_parts_, sums_, kept_;
 };
 
-void emit(LayerWriter& w) { Writer(w, *choose_amx(w.node, w.context)).emit(); }
+void emit(LayerWriter& w) { Writer(w, w.way<AmxChoice>()).emit(); }
 
 }  // namespace
 
@@ -521,7 +521,8 @@ const std::vector<Kernel>& kernels_gemm_amx() {
        {.writes_apart = true,
         .reads_apart = true,
         .algorithm = Algorithm::kTileMatrices,
-        .work = Work::kProducts}}};
+        .work = Work::kProducts},
+       amx_ways}};
   return table;
 }
 

@@ -19,8 +19,6 @@
 namespace sinter {
 namespace {
 
-bool accepts(const Node& n, const Context& c) { return choose_strassen(n, c).has_value(); }
-
 // Opens the loop over the seven products.
 constexpr const char* kEachStep = "strassen_steps([&](auto ends, int q) __attribute__((always_inline))";
 
@@ -368,11 +366,7 @@ class Writer {
   std::string x_, y_, weights_, bias_, kept_;
 };
 
-void emit(LayerWriter& w) { Writer(w, *choose_strassen(w.node, w.context)).emit(); }
-
-std::vector<WeightOffer> offers(const Node& n, const Context& c) {
-  return strassen_offers(n, c, *choose_strassen(n, c));
-}
+void emit(LayerWriter& w) { Writer(w, w.way<StrassenChoice>()).emit(); }
 
 }  // namespace
 
@@ -380,10 +374,11 @@ const std::vector<Kernel>& kernels_gemm_strassen() {
   static const std::vector<Kernel> table = {
       {"gemm_strassen",
        "products with constant weights by Strassen's seven products of quarters",
-       accepts,
+       may_choose_strassen,
        emit,
        {.writes_apart = true, .algorithm = Algorithm::kStrassen, .work = Work::kProducts},
-       offers}};
+       strassen_ways,
+       measure_strassen}};
   return table;
 }
 

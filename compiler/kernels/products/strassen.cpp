@@ -105,48 +105,47 @@ int64_t StrassenTiles::floats(const RowProduct& p, int64_t pieces) const {
   return most_rows(pieces) * 2 * (p.k + width) + 8 * columns;
 }
 
-// Two levels only where weights are asked for ahead: they are three times the layer's.
-//
 // The weights of seven products do not stay in the first-level cache beside a register tile's rows; cores
 // that execute in order wait for them, and nothing is gained.
-std::optional<StrassenChoice> choose_strassen(const Node& n, const Context& context) {
-  const Target& t = context.target;
+bool may_choose_strassen(const Node& n, const Context& context) {
   const StrassenLimit& limit = context.of(n).strassen;
-  if (!n.freedom.strassen || !limit.allowed || !context.decisions.is_whole(n) || !may_use_strassen(n))
-    return std::nullopt;
-  if (n.epilogue && !has_vector_text(*n.epilogue)) return std::nullopt;
-  const auto p = row_product(n);
-  const bool tuned = limit.tuned, near = context.of(n).weights.near;
-  if (!tuned && t.speed.in_order) return std::nullopt;
-  double best = tuned ? 1e300 : 0.97 * plain_cycles(*p, t, near);
-  std::optional<StrassenChoice> choice;
-  for (const bool twice : {false, true}) {
-    std::optional<StrassenChoice> c = twice ? two_levels(n, limit, *p, t) : one_level(limit, *p, t);
-    if (!c || c->levels > limit.levels) continue;
-    if (c->levels == 2 && !tuned && !t.speed.asks_ahead) continue;
-    const double cost = tuned ? 0 : strassen_cycles(*p, t, *c, near);
-    if (cost >= best) continue;
-    c->error =
-        context.decisions.error(p->w, fmt::format("strassen {} {} {}", c->levels, p->k_stride, p->scale),
-                                [&] { return strassen_error(*p, c->levels); });
-    if (!(c->error <= kMaxError[c->levels])) continue;
-    best = tuned ? best : 0.98 * cost;
-    choice = c;
-  }
-  return choice;
+  return n.freedom.strassen && limit.allowed && context.decisions.is_whole(n) && may_use_strassen(n) &&
+         (!n.epilogue || has_vector_text(*n.epilogue)) && (limit.tuned || !context.target.speed.in_order);
 }
 
-std::vector<WeightOffer> strassen_offers(const Node& n, const Context& context, const StrassenChoice& taken) {
-  const auto p = row_product(n);
-  const bool near = context.of(n).weights.near;
-  const int64_t own = p->k * p->n * 4;
-  std::vector<WeightOffer> offers = {
-      {taken.levels == 2 ? own * 49 / 16 : own * 7 / 4, strassen_cycles(*p, context.target, taken, near)}};
-  if (taken.levels == 2)
-    if (const auto one = one_level(context.of(n).strassen, *p, context.target))
-      offers.push_back({own * 7 / 4, strassen_cycles(*p, context.target, *one, near)});
-  offers.push_back({own, plain_cycles(*p, context.target, near)});
-  return offers;
+// Two levels only where weights are asked for ahead: they are three times the layer's.
+std::vector<Candidate> strassen_ways(const Node& n, const Context& context) {
+  constexpr double kMargin = 1 / 0.97;
+  const Target& t = context.target;
+  const StrassenLimit& limit = context.of(n).strassen;
+  const RowProduct p = *row_product(n);
+  std::vector<Candidate> ways;
+  for (const bool twice : {true, false}) {
+    const auto c = twice ? two_levels(n, limit, p, t) : one_level(limit, p, t);
+    if (!c || c->levels > limit.levels) continue;
+    if (twice && !limit.tuned && !t.speed.asks_ahead) continue;
+    if (limit.tuned && !ways.empty()) continue;  // as many levels as was measured
+    ways.push_back({.way = *c,
+                    .text = twice ? "two levels" : "one level",
+                    .cycles = strassen_cycles(p, t, *c, context.of(n).weights.near),
+                    .weight_bytes = p.k * p.n * 4 / 16 * (twice ? 49 : 28),
+                    .margin = kMargin,
+                    .tuned = limit.tuned,
+                    .measured = false});
+  }
+  return ways;
+}
+
+void measure_strassen(const Node& n, const Context& context, Candidate& c) {
+  auto choice = std::any_cast<StrassenChoice>(c.way);
+  const RowProduct p = *row_product(n);
+  choice.error =
+      context.decisions.error(p.w, fmt::format("strassen {} {} {}", choice.levels, p.k_stride, p.scale),
+                              [&] { return strassen_error(p, choice.levels); });
+  if (!(choice.error <= kMaxError[choice.levels]))
+    c.why_not = fmt::format("its error, {:.1e} of the largest output, is too large", choice.error);
+  c.error = choice.error;
+  c.way = choice;
 }
 
 namespace {

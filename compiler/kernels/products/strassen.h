@@ -52,12 +52,13 @@ struct StrassenTiles {
 };
 StrassenTiles strassen_tiles(const RowProduct&, const Target&, const StrassenChoice&);
 
-// How it is to be computed on the target; no value where the plain product is as fast or the error too large.
-std::optional<StrassenChoice> choose_strassen(const Node&, const Context&);
-
-// The choice, then fewer levels and the plain product (bytes of the matrix itself), each with its modelled
-// cycles.
-std::vector<WeightOffer> strassen_offers(const Node&, const Context&, const StrassenChoice&);
+// Whether the node may be computed so on the target: marked (passes/allow_strassen.cpp), whole and out of
+// order.
+bool may_choose_strassen(const Node&, const Context&);
+// Two levels and one, with modelled cycles, errors not measured.
+std::vector<Candidate> strassen_ways(const Node&, const Context&);
+// Measures one, and forbids what errs too much.
+void measure_strassen(const Node&, const Context&, Candidate&);
 
 // The right factors of the 7^levels products, in the order of their steps: [7^levels][k / m][n / m], m =
 // 2^levels.

@@ -331,7 +331,7 @@ void add_winograd_few_tiles(GeneratedBatch& batch, const Target& t) {
     Node* node = add_conv(s, i == 0 ? n : Dim(1), cases[i], i != 1, i);
     node->freedom.winograd = s.decide(node).winograd.tile = 4;
     if (i != 2) add_epilogue(s);
-    const auto choice = choose_winograd(*node, {t, s.decisions});
+    const auto choice = winograd_choice(choose(*node, {t, s.decisions}).candidates.front());
     EXPECT_EQ(choice && choice->when_used, std::string_view(t.isa) == "avx512") << t.name << ", case " << i;
   }
   s.into(batch, "winograd_few_tiles", {{{"N", 1}}, {{"N", 2}}}, {1e-4, 2e-5});
@@ -430,19 +430,19 @@ TEST(Winograd, StridesHavePhases) {
 // An error above the usual one is taken where the tile is faster for it, one of more than 1e-5 nowhere.
 TEST(Winograd, MoreErrorOnlyWhereFaster) {
   Sheet s;
-  const auto choose = [&](int64_t size, int64_t in, int64_t most) {
+  const auto chosen = [&](int64_t size, int64_t in, int64_t most) {
     Node* n = add_conv(s, Dim(1), {{size, size}, in, 64, 1, {3, 3}, pads({1, 1, 1, 1})}, false, 3);
     n->freedom.winograd = most;
-    return choose_winograd(*n, {target("avx512"), s.decisions});
+    return winograd_choice(choose(*n, {target("avx512"), s.decisions}).candidates.front());
   };
-  const auto eight = choose(96, 64, 6), six = choose(96, 64, 4);
+  const auto eight = chosen(96, 64, 6), six = chosen(96, 64, 4);
   ASSERT_TRUE(eight && six);
   EXPECT_EQ(eight->tile.positions(), 64);
   EXPECT_GT(eight->error, 3e-6);
   EXPECT_LE(eight->error, 1e-5);
   EXPECT_LE(six->error, 3e-6);
   EXPECT_LE(eight->cycles * 1.06, six->cycles);
-  const auto deep = choose(96, 1024, 6);  // F(6x6) errs by more
+  const auto deep = chosen(96, 1024, 6);  // F(6x6) errs by more
   ASSERT_TRUE(deep);
   EXPECT_LT(deep->tile.positions(), 64);
 }

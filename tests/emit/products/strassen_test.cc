@@ -51,6 +51,13 @@ Node* add(Sheet& s, const RowProductCase& c, unsigned seed) {
   return n;
 }
 
+// How the node is cut, if it is computed so.
+std::optional<StrassenChoice> strassen_choice(const Node& n, const Context& context) {
+  const Candidate taken = choose(n, context).candidates.front();
+  const auto* choice = std::any_cast<StrassenChoice>(&taken.way);
+  return choice ? std::optional(*choice) : std::nullopt;
+}
+
 template <size_t N>
 void run_cases(const RowProductCase (&cases)[N], int levels, const char* name, const BuildOptions& options) {
   const Target& t = target(name);
@@ -61,7 +68,7 @@ void run_cases(const RowProductCase (&cases)[N], int levels, const char* name, c
     Node* n = add(s, c, i);
     tune(s, n, levels);
     const Kernel* k = find_kernel(*n, {t, s.decisions});
-    const auto choice = choose_strassen(*n, {t, s.decisions});
+    const auto choice = strassen_choice(*n, {t, s.decisions});
     ASSERT_TRUE(choice);
     EXPECT_EQ(choice->levels, levels) << name << ", case " << i;
     if (levels == 2 && c.bytes > 0) {
@@ -132,7 +139,7 @@ TEST(Strassen, TwoLevelsOnlyWhereFaster) {
     Node* n = add(s, c, 1);
     s.decide(n).strassen.tuned = false;
     s.decide(n).strassen.levels = most;
-    const auto choice = choose_strassen(*n, {target(name), s.decisions});
+    const auto choice = strassen_choice(*n, {target(name), s.decisions});
     return choice ? choice->levels : 0;
   };
   RowProductCase large = kTwice[2], odd = kTwice[2];
