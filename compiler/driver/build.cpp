@@ -15,6 +15,7 @@
 
 #include "driver/errors.h"
 #include "driver/process.h"
+#include "driver/runner_object.h"
 #include "emit/printer.h"
 #include "ir/error.h"
 
@@ -146,6 +147,7 @@ Objects compile_sources(const fs::path& dir, const std::string& name, const Tool
   Objects objects;
   std::vector<fs::path> code, graphs;
   std::vector<std::vector<std::string>> commands;
+  std::optional<RunnerObject> runner;
   for (const fs::path& source : sources) {
     const bool c_source = source.extension() == ".c";  // the weights
     const bool assembly = c_source || source.extension() == ".S";
@@ -156,7 +158,11 @@ Objects compile_sources(const fs::path& dir, const std::string& name, const Tool
       std::erase(c, "-std=c++17");
       c.insert(c.end(), {"-x", "c"});
     }
-    if (is_runner) c.push_back(measure ? "-O1" : "-O0");  // not the net's code: quick to compile counts
+    if (is_runner) {
+      c.push_back("-O0");  // not the net's code: quick to compile counts
+      const bool is_usual = !fs::exists(dir / "sinter" / "runner_bench.h");
+      if (is_usual) runner.emplace(c, dir, folder), c.push_back(kRunnerApart);
+    }
     if (const std::string part = source.stem().string(), before = name + "_part_"; part.rfind(before, 0) == 0)
       if (const auto flags = tc.of_part.find(part.substr(before.size())); flags != tc.of_part.end())
         c.insert(c.end(), flags->second.begin(), flags->second.end());
@@ -167,6 +173,8 @@ Objects compile_sources(const fs::path& dir, const std::string& name, const Tool
     if (!assembly && !is_runner)
       code.push_back(object), graphs.push_back(fs::path(object).replace_extension(".ci"));
   }
+  if (runner) objects.all.push_back(runner->path());
+  if (runner && runner->command()) commands.push_back(*runner->command());
   const auto results = run_processes(commands, std::max(1u, std::thread::hardware_concurrency()));
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i].code != 0) {
@@ -175,6 +183,7 @@ Objects compile_sources(const fs::path& dir, const std::string& name, const Tool
       throw ToolchainError(fmt::format("the C++ compiler failed ({}):\n{}\n{}", results[i].code, command,
                                        results[i].output.substr(0, 8000)));
     }
+  if (runner) runner->keep();
   if (measure) {
     for (const fs::path& o : code) objects.size.text_bytes += read_only_bytes(o);
     for (const fs::path& g : graphs)

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <random>
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
@@ -43,6 +47,41 @@ TEST_F(Run, TensorFilesOfBothKinds) {
   expect({"run", path("m.onnx"), "--in", path("x.pb")}, 2, "no --in for the input \"b\"");
   expect({"run", path("m.onnx"), "--in", path("x.pb"), "--in", path("b.npy"), "--in", path("b.npy")}, 2,
          "no input is left");
+}
+
+// What all programs have in common is compiled once, and again for other flags. No cache, or one that can't
+// be written, changes nothing but time.
+TEST_F(Run, CommonPartIsKept) {
+  save_text("g (float[2] x) => (float[2] y) { y = Neg(x) }", path("m.onnx"));
+  write("x.npy", Tensor::of(std::vector<float>{1, 2}, {2}));
+  namespace fs = std::filesystem;
+  const fs::path cache = path("cache");
+  const auto run_with = [&](const std::string& folder, const char* target) {
+    ASSERT_EQ(setenv("SINTER_CACHE_DIR", folder.c_str(), 1), 0);
+    expect({"run", path("m.onnx"), "--target", target, "--in", path("x.npy")}, 0, "y float32[2]: -1 -2");
+  };
+  const char* const before = std::getenv("SINTER_CACHE_DIR");
+  const std::string usual = before ? before : "";
+  const auto kept = [&] {
+    std::map<fs::path, fs::file_time_type> files;
+    for (const auto& f : fs::directory_iterator(cache)) files[f.path()] = f.last_write_time();
+    return files;
+  };
+  run_with(cache.string(), "scalar");
+  const auto first = kept();
+  ASSERT_EQ(first.size(), 1u);
+  run_with(cache.string(), "scalar");
+  EXPECT_EQ(kept(), first);
+  run_with(cache.string(), "host");
+  EXPECT_EQ(kept().size(), 2u);
+  std::ofstream(path("file")) << "no folder";
+  run_with(path("file") + "/cache", "scalar");
+  run_with("", "scalar");
+  EXPECT_EQ(kept().size(), 2u);
+  if (before)
+    setenv("SINTER_CACHE_DIR", usual.c_str(), 1);
+  else
+    unsetenv("SINTER_CACHE_DIR");
 }
 
 // What an input's elements decide is bounded by --dim, and a run beyond it is an error of the run.
