@@ -52,9 +52,9 @@ struct Result {
   std::string refused;  // why no code was generated; empty where it was
   std::string error;    // the first thing that is wrong: compilation, objects, status, guards or values
   std::string skipped;  // why nothing was run on this machine
-  // Not built. Unless SINTER_TEST_THOROUGH is set (./dev test --all): of a batch, a third are under
-  // sanitizers (the others without) and a third with clang; for processors other than this one, every other
-  // model, so that of two neighbours in the table of targets one takes the even ones and one the odd ones.
+  // Not built. Unless SINTER_TEST_THOROUGH is set (./dev test --all), a third of a batch is under sanitizers,
+  // with clang, and for processors other than this one: of three neighbours in the table of targets each
+  // takes another third.
   bool left_out = false;
   bool good() const { return refused.empty() && error.empty() && skipped.empty(); }
 };
@@ -71,7 +71,6 @@ class GeneratedBatch {
 
  private:
   std::vector<Result> run_whole(const Target& target, const BuildOptions& options);
-  std::vector<Result> run_sample(const Target& target, const BuildOptions& options);
   // Only the models that are chosen, by their places; the others are left out.
   std::vector<Result> run_some(const std::vector<bool>& chosen, const Target& target,
                                const BuildOptions& options);
