@@ -41,6 +41,19 @@ SINTER_INLINE void fill(T* to, std::int64_t n, std::common_type_t<T> value) {
 
 namespace detail {
 
+// Rows and columns of a block. NEON's processors follow few streams of memory at once: eight columns are as
+// many.
+constexpr std::int64_t kTransposedRows = 16;
+#if defined(SINTER_ISA_NEON)
+template <class T>
+constexpr std::int64_t kTransposedColumns = sizeof(T) == 1 ? 16 : 8;
+constexpr std::int64_t kTransposedBytes = 64 << 10;  // written between two visits of a line of the cache
+#else
+template <class T>
+constexpr std::int64_t kTransposedColumns = 16;
+constexpr std::int64_t kTransposedBytes = 0;
+#endif
+
 template <class T, class F>
 SINTER_INLINE void transpose_block(T* to, std::int64_t to_row, const F* from, std::int64_t from_row,
                                    std::int64_t rows, std::int64_t columns) {
@@ -107,71 +120,111 @@ SINTER_INLINE void transpose_square(T* to, std::int64_t to_row, const T* from, s
 }
 #endif
 
-// A whole block of the cache's grain: 16 x 16 elements.
+#if defined(SINTER_HALF_ARITHMETIC)
+// 8 x 8 elements between floats and halves: halves are turned, half as many vectors.
+SINTER_INLINE SINTER_ISA::f16v load_halves(const half* p) { return SINTER_ISA::load<SINTER_ISA::f16v>(p); }
+SINTER_INLINE SINTER_ISA::f16v load_halves(const float* p) {
+  SINTER_ISA::Wide w;
+  SINTER_UNROLL
+  for (int i = 0; i < SINTER_ISA::kFloatVectors; ++i) w.part[i] = SINTER_ISA::load(p + i * SINTER_ISA::kLanes);
+  return SINTER_ISA::narrow(w);
+}
+SINTER_INLINE void store_halves(half* p, SINTER_ISA::f16v v) { SINTER_ISA::store(p, v); }
+SINTER_INLINE void store_halves(float* p, SINTER_ISA::f16v v) {
+  const SINTER_ISA::Wide w = SINTER_ISA::widen_lanes(v);
+  SINTER_UNROLL
+  for (int i = 0; i < SINTER_ISA::kFloatVectors; ++i) SINTER_ISA::store(p + i * SINTER_ISA::kLanes, w.part[i]);
+}
+template <class T, class F>
+SINTER_INLINE void transpose_halves(T* to, std::int64_t to_row, const F* from, std::int64_t from_row) {
+  SINTER_ISA::f16v v[8];
+  SINTER_UNROLL
+  for (int i = 0; i < 8; ++i) v[i] = load_halves(from + i * from_row);
+  SINTER_ISA::transpose(v);
+  SINTER_UNROLL
+  for (int i = 0; i < 8; ++i) store_halves(to + i * to_row, v[i]);
+}
+#endif
+
+// A whole block.
 template <class T, class F>
 SINTER_INLINE void transpose_tiles(T* to, std::int64_t to_row, const F* from, std::int64_t from_row) {
-  for (int r = 0; r < 16; r += SINTER_ISA::kLanes)
-    for (int c = 0; c < 16; c += SINTER_ISA::kLanes)
+#if defined(SINTER_HALF_ARITHMETIC)
+  if constexpr (!std::is_same_v<T, F>) {
+    for (int r = 0; r < kTransposedRows; r += 8)
+      for (int c = 0; c < kTransposedColumns<T>; c += 8)
+        transpose_halves(to + r * to_row + c, to_row, from + c * from_row + r, from_row);
+    return;
+  }
+#endif
+  for (int r = 0; r < kTransposedRows; r += SINTER_ISA::kLanes)
+    for (int c = 0; c < kTransposedColumns<T>; c += SINTER_ISA::kLanes)
       transpose_tile(to + r * to_row + c, to_row, from + c * from_row + r, from_row);
 }
 #endif
 
+// A block, or what is left of one: high x wide elements.
+template <class T, class F>
+SINTER_INLINE void transpose_part(T* to, std::int64_t to_row, const F* from, std::int64_t from_row,
+                                  std::int64_t high, std::int64_t wide) {
+#if !defined(SINTER_ISA_SCALAR)
+  const bool whole = high == kTransposedRows && wide == kTransposedColumns<T>;
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, std::int32_t> || std::is_same_v<F, float>) {
+    using SINTER_ISA::kLanes;
+    if (whole) return transpose_tiles(to, to_row, from, from_row);
+    // The parts of whole tiles, then the strips that are left.
+    const std::int64_t tall = high / kLanes * kLanes, broad = wide / kLanes * kLanes;
+    for (std::int64_t i = 0; i < tall; i += kLanes)
+      for (std::int64_t j = 0; j < broad; j += kLanes)
+        transpose_tile(to + i * to_row + j, to_row, from + j * from_row + i, from_row);
+    transpose_block(to + broad, to_row, from + broad * from_row, from_row, tall, wide - broad);
+    return transpose_block(to + tall * to_row, to_row, from + tall, from_row, high - tall, wide);
+  }
+#endif
+#if defined(SINTER_HAS_SHUFFLES)
+  if constexpr (sizeof(T) == 1 && sizeof(F) == 1) {
+    if (whole) return transpose_square(to, to_row, from, from_row);
+  }
+  if constexpr (sizeof(T) == 2 && sizeof(F) == 2) {
+    for (std::int64_t i = 0; i < high; i += 8)
+      for (std::int64_t j = 0; j < wide; j += 8) {
+        T* const corner = to + i * to_row + j;
+        const F* const other = from + j * from_row + i;
+        if (high - i >= 8 && wide - j >= 8)
+          transpose_square(corner, to_row, other, from_row);
+        else
+          transpose_block(corner, to_row, other, from_row, high - i < 8 ? high - i : 8,
+                          wide - j < 8 ? wide - j : 8);
+      }
+    return;
+  }
+#endif
+  transpose_block(to, to_row, from, from_row, high, wide);
+}
+
 }  // namespace detail
 
-// to[r * to_row + c] = from[c * from_row + r] for r < rows, c < columns. Block by block of 16 x 16, so that a
-// line of the cache that is begun is finished; elements of four, two and one bytes go through registers.
+// to[r * to_row + c] = from[c * from_row + r] for r < rows, c < columns. Block by block, so that a line of
+// the cache that is begun is finished; elements of four, two and one bytes go through registers. NEON goes
+// down as many rows as stay near before it takes the next columns, so that each column is read in long runs.
 // Floats may be made halves on the way, and halves floats (convert.h comes first then).
 template <class T, class F>
 [[gnu::noinline]] static void transpose(T* to, std::int64_t to_row, const F* from, std::int64_t from_row,
                                         std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kBlock = 16;
-  for (std::int64_t r = 0; r < rows; r += kBlock) {
-    for (std::int64_t c = 0; c < columns; c += kBlock) {
-      const std::int64_t high = rows - r < kBlock ? rows - r : kBlock;
-      const std::int64_t wide = columns - c < kBlock ? columns - c : kBlock;
-      T* const block = to + r * to_row + c;
-      const F* const source = from + c * from_row + r;
-#if !defined(SINTER_ISA_SCALAR)
-      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, std::int32_t> || std::is_same_v<F, float>) {
-        using SINTER_ISA::kLanes;
-        if (high == kBlock && wide == kBlock) {
-          detail::transpose_tiles(block, to_row, source, from_row);
-          continue;
-        }
-        // The parts of whole tiles, then the strips that are left.
-        const std::int64_t tall = high / kLanes * kLanes, broad = wide / kLanes * kLanes;
-        for (std::int64_t i = 0; i < tall; i += kLanes)
-          for (std::int64_t j = 0; j < broad; j += kLanes)
-            detail::transpose_tile(block + i * to_row + j, to_row, source + j * from_row + i, from_row);
-        detail::transpose_block(block + broad, to_row, source + broad * from_row, from_row, tall,
-                                wide - broad);
-        detail::transpose_block(block + tall * to_row, to_row, source + tall, from_row, high - tall, wide);
-        continue;
-      }
-#endif
-#if defined(SINTER_HAS_SHUFFLES)
-      if constexpr (sizeof(T) == 1 && sizeof(F) == 1) {
-        if (high == kBlock && wide == kBlock) {
-          detail::transpose_square(block, to_row, source, from_row);
-          continue;
-        }
-      }
-      if constexpr (sizeof(T) == 2 && sizeof(F) == 2) {
-        for (std::int64_t i = 0; i < high; i += 8)
-          for (std::int64_t j = 0; j < wide; j += 8) {
-            T* const corner = block + i * to_row + j;
-            const F* const other = source + j * from_row + i;
-            if (high - i >= 8 && wide - j >= 8)
-              detail::transpose_square(corner, to_row, other, from_row);
-            else
-              detail::transpose_block(corner, to_row, other, from_row, high - i < 8 ? high - i : 8,
-                                      wide - j < 8 ? wide - j : 8);
-          }
-        continue;
-      }
-#endif
-      detail::transpose_block(block, to_row, source, from_row, high, wide);
-    }
+  using detail::kTransposedRows;
+  constexpr std::int64_t kWide = detail::kTransposedColumns<T>;
+  std::int64_t step = kTransposedRows;
+  if (detail::kTransposedBytes > 0 && to_row > 0) {
+    const std::int64_t near = detail::kTransposedBytes / (to_row * static_cast<std::int64_t>(sizeof(T)));
+    if (near > 2 * kTransposedRows) step = near / kTransposedRows * kTransposedRows;
+  }
+  for (std::int64_t first = 0; first < rows; first += step) {
+    const std::int64_t end = rows - first < step ? rows : first + step;
+    for (std::int64_t c = 0; c < columns; c += kWide)
+      for (std::int64_t r = first; r < end; r += kTransposedRows)
+        detail::transpose_part(to + r * to_row + c, to_row, from + c * from_row + r, from_row,
+                               end - r < kTransposedRows ? end - r : kTransposedRows,
+                               columns - c < kWide ? columns - c : kWide);
   }
 }
 
