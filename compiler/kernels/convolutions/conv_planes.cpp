@@ -59,11 +59,9 @@ class Writer {
     const bool in_parts = rows.turns.end.empty() && !rows.outermost().is(1);
     if (in_parts) rows.turns = w_.open_parts(w_.dim(rows.outermost()));
     row_ = w_.scratch_of_part("taps", "float", window_.out.back().hi() * pitch_);
-    floats_ = row_;
     if (w_.element.is_half()) {
       w_.include("sinter/convert.h");
-      w_.include("sinter/copy.h");
-      floats_ = w_.floats_of_part("floats", window_.out.back().hi() * pitch_);
+      halves_ = w_.scratch_of_part("halves", "float", window_.in.back().hi());
     }
     w_.out.put(clear());
     Rows(rows).open();
@@ -98,9 +96,8 @@ class Writer {
 
   // The text that makes all taps 0: those beyond the last stay so.
   std::string clear() const {
-    const std::string count = fmt::format("{} * {}", w_.dim(window_.out.back()), pitch_);
-    if (w_.element.is_half()) return fmt::format("sinter::fill({}, {}, 0.0f);", floats_, count);
-    return fmt::format("for (std::int64_t i = 0; i < {}; i += kLanes) store({} + i, zero());", count, row_);
+    return fmt::format("for (std::int64_t i = 0; i < {} * {}; i += kLanes) store({} + i, zero());",
+                       w_.dim(window_.out.back()), pitch_, row_);
   }
 
   void gather(const Rows& rows, const std::string& x) {
@@ -114,12 +111,16 @@ class Writer {
     if (!clipped.empty()) w_.out.line("if ({}) {}", clipped, clear());
     w_.out.line("for (std::int64_t ci = 0; ci < {}; ++ci) {{", channels_);
     rows.open_taps(w_.out);
-    w_.out.line("gather_taps<{}>({} + {}, {}, {}, {}, {}, {} + ci * {} + {}, {});", rows.kernel(), x,
-                rows.planar_offset("ci", "0"), w_.dim(rows.width()), w_.dim(rows.pad()), rows.stride(), count,
-                floats_, taps_, rows.tap("0"), pitch_);
+    const std::string width = w_.dim(rows.width());
+    std::string row = fmt::format("{} + {}", x, rows.planar_offset("ci", "0"));
+    if (w_.element.is_half()) {
+      w_.out.line("convert({}, {}, {});", row, width, halves_);
+      row = halves_;
+    }
+    w_.out.line("gather_taps<{}>({}, {}, {}, {}, {}, {} + ci * {} + {}, {});", rows.kernel(), row, width,
+                w_.dim(rows.pad()), rows.stride(), count, row_, taps_, rows.tap("0"), pitch_);
     rows.close_taps(w_.out);
     w_.out.line("}}");
-    if (w_.element.is_half()) w_.out.line("convert({}, {} * {}, {});", floats_, count, pitch_, row_);
   }
 
   void product_of_row(const Rows& rows) {
@@ -158,7 +159,7 @@ class Writer {
   Panels panels_;
   std::optional<PanelWeights> weights_;
   std::string y_, row_, bias_;
-  std::string floats_;  // taps as they are gathered
+  std::string halves_;  // a row of the picture as such
 };
 
 void emit(LayerWriter& w) { Writer(w).emit(); }
