@@ -54,10 +54,16 @@ SINTER_INLINE f16v load_half_start(const half* p) {
   __asm__ volatile("ldr %q0, %1" : "=w"(v) : "m"(*reinterpret_cast<const vector*>(p)));
   return v;
 }
+// Zeros, made anew each time for the same reason.
+SINTER_INLINE f16v half_zeros() {
+  f16v v;
+  __asm__ volatile("movi %0.2d, #0" : "=w"(v));
+  return v;
+}
 #else
 SINTER_INLINE f16v load_half_start(const half* p) { return load<f16v>(p); }
+SINTER_INLINE f16v half_zeros() { return zero<f16v>(); }
 #endif
-alignas(16) constexpr half kHalfZeros[8] = {};
 
 // One value of k.
 template <int Row, int OB, int T>
@@ -122,7 +128,8 @@ SINTER_INLINE void tile_bias(HalfTile<OB, T>& acc, const half* bias) {
   for (int o = 0; o < OB; o++) {
     SINTER_UNROLL
     for (int t = 0; t < T; t++)
-      acc.a[t][o] = detail::load_half_start(bias != nullptr ? bias + o * kHalfLanes : detail::kHalfZeros);
+      acc.a[t][o] =
+          bias != nullptr ? detail::load_half_start(bias + o * kHalfLanes) : detail::half_zeros();
   }
 }
 
@@ -219,12 +226,34 @@ SINTER_INLINE void mac_in_order(HalfTile<OB, T>& acc, const half* x, std::ptrdif
 
 namespace sinter::SINTER_ISA {
 
+// The whole sums in the tile, rounded once.
+template <bool InOrder = false, int OB, int T, class Sum>
+SINTER_INLINE void end_blocks(HalfTile<OB, T>& acc, const Sum* sums) {
+#if defined(SINTER_ISA_NEON)
+  if constexpr (InOrder && std::is_same_v<Sum, half>) return detail::add_sums_in_order<false>(acc, sums);
+#endif
+  SINTER_UNROLL
+  for (int t = 0; t < T; t++) {
+    SINTER_UNROLL
+    for (int o = 0; o < OB; o++) {
+      if constexpr (std::is_same_v<Sum, float>)
+        acc.a[t][o] = narrow(whole_sum(acc, sums, t, o));
+      else
+        acc.a[t][o] = add(acc.a[t][o], load<f16v>(sums + (t * OB + o) * kHalfLanes));
+    }
+  }
+}
+
 // Sums over k in blocks of `Block` values: the last block's stay in the tile, those before are in `sums`.
-// Returns whether there are any: then whole_sum gives the result, else the tile is it. InOrder chooses the
-// form.
-template <int Block, bool InOrder = false, int OB, int T, class Row = HalfRow<OB>>
-SINTER_INLINE bool mac_blocks(HalfTile<OB, T>& acc, float* sums, const half* x, std::ptrdiff_t pixel_stride,
+// Returns whether there are any: then whole_sum gives the result, or end_blocks puts it into the tile; else
+// the tile is it. InOrder chooses the form. What is known of k decides how many copies of the loop there are.
+template <int Block, bool InOrder = false, int OB, int T, class Sum, class Row = HalfRow<OB>>
+SINTER_INLINE bool mac_blocks(HalfTile<OB, T>& acc, Sum* sums, const half* x, std::ptrdiff_t pixel_stride,
                               const half* w, std::ptrdiff_t k, Row row = Row()) {
+#if defined(SINTER_ISA_NEON)
+  if constexpr (InOrder && std::is_same_v<Sum, half> && Block % 8 == 0 && detail::kHasHalfGroups<OB, T>)
+    return detail::mac_blocks_in_order<Block>(acc, sums, x, pixel_stride, w, k, row);
+#endif
   const auto block = [&](std::ptrdiff_t n) __attribute__((always_inline)) {
     if constexpr (InOrder)
       mac_in_order(acc, x, pixel_stride, w, n, row);
@@ -257,18 +286,7 @@ struct BlockSums {
     flush<false>(acc, a);
     open = 0;
   }
-  __attribute__((always_inline)) void end(HalfTile<OB, T>& acc) const {
-    SINTER_UNROLL
-    for (int t = 0; t < T; t++) {
-      SINTER_UNROLL
-      for (int o = 0; o < OB; o++) {
-        if constexpr (std::is_same_v<Sum, float>)
-          acc.a[t][o] = narrow(whole_sum(acc, a, t, o));
-        else
-          acc.a[t][o] = add(acc.a[t][o], load<f16v>(a + (t * OB + o) * kHalfLanes));
-      }
-    }
-  }
+  __attribute__((always_inline)) void end(HalfTile<OB, T>& acc) const { end_blocks(acc, a); }
 };
 template <bool InOrder, int OB, int T, int Block, class Sum, class Row = HalfRow<OB>>
 SINTER_INLINE void mac_in_blocks(HalfTile<OB, T>& acc, BlockSums<OB, T, Block, Sum>& blocks, const half* x,

@@ -151,6 +151,45 @@ void check_half_blocks() {
           << OB << "x" << T << " " << t << " " << i;
     }
 }
+// The same by one word, in both forms, with rests of a block; the last block's sum is added last.
+template <int OB, int T>
+void check_one_run_of_half_blocks(std::ptrdiff_t k) {
+  constexpr int kRow = OB * kHalfLanes, kBlock = 16;
+  const Case c = {k, k + 3, 1};
+  const std::vector<half> x = random_halves((T - 1) * c.pixel_stride + k, 11), w = random_halves(k * kRow, 12);
+  for (bool in_order : {false, true}) {
+    std::vector<half> sums(T * kRow, half{0x7e00});  // NaNs
+    isa::HalfTile<OB, T> tile;
+    isa::tile_bias(tile, nullptr);
+    const bool many =
+        in_order ? isa::mac_blocks<kBlock, true>(tile, sums.data(), x.data(), c.pixel_stride, w.data(), k)
+                 : isa::mac_blocks<kBlock>(tile, sums.data(), x.data(), c.pixel_stride, w.data(), k);
+    ASSERT_EQ(many, k > kBlock);
+    if (many && in_order)
+      isa::end_blocks<true>(tile, sums.data());
+    else if (many)
+      isa::end_blocks(tile, sums.data());
+    for (int t = 0; t < T; t++)
+      for (int i = 0; i < kRow; i++) {
+        half got[kHalfLanes];
+        isa::store(static_cast<half*>(got), tile.a[t][i / kHalfLanes]);
+        double want = 0;
+        for (std::ptrdiff_t b = 0; b < k; b += kBlock)
+          want = nearest_half(want + value(sum_of<kRow>(half{0}, x.data() + t * c.pixel_stride, w.data() + i,
+                                                        c, b, std::min(b + kBlock, k))));
+        ASSERT_EQ(value(got[i % kHalfLanes]), want)
+            << OB << "x" << T << " k " << k << " in order " << in_order << " " << t << " " << i;
+      }
+  }
+}
+TEST(HalfMac, OneRunOfBlocksInHalves) {
+  for (std::ptrdiff_t k : {7, 16, 17, 24, 40, 48, 64, 69}) {
+    check_one_run_of_half_blocks<1, 3>(k);
+    check_one_run_of_half_blocks<2, isa::kHalfTileT<2>>(k);
+    check_one_run_of_half_blocks<3, 6>(k);
+    check_one_run_of_half_blocks<4, isa::kHalfTileT<4>>(k);
+  }
+}
 TEST(HalfMac, BlocksInHalves) {
   check_half_blocks<1, 3>();
   check_half_blocks<2, isa::kHalfTileT<2>>();

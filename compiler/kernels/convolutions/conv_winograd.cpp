@@ -352,7 +352,7 @@ class Writer {
   void products() {
     w_.out.line("const auto tile = [&](auto pixels, std::int64_t t) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int kPixels = pixels.value;");
-    const TileSums sums(w_, l_.in, choice_.block);
+    const TileSums sums(w_, l_.in, TileSums::Runs::kOne, choice_.block);
     sums.declare("kPixels", "");
     sums.add(
         fmt::format("{} + k * {} + t * {}", v_, plane_, pitch_), std::to_string(pitch_),

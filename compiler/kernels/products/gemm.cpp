@@ -203,7 +203,7 @@ class Writer {
     }
     w_.out.line("const auto tile = [&](auto pixels, std::int64_t i) __attribute__((always_inline)) {{");
     w_.out.line("constexpr int kRows = pixels.value;");
-    const TileSums sums(w_, rows_.is(1) ? 0 : p_.k.hi());
+    const TileSums sums(w_, rows_.is(1) ? 0 : p_.k.hi(), TileSums::Runs::kOne);
     sums.declare("kRows", bias_.empty() ? "" : bias_ + " + c");
     if (!rows_.is(1)) epilogue_.ask_for_rows("kRows", index("i + t", "c"), w_.out);
     const std::string panel_text = p_.packed ? "wp" : packed_;

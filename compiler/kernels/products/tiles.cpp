@@ -203,21 +203,31 @@ std::string mac_word(const Target& t) { return t.speed.in_order ? "mac_in_order"
 
 void TileSums::declare(const std::string& pixels, const std::string& bias) const {
   w_.out.line("Tile<kVectors, {}> sum;", pixels);
-  if (blocks_)
+  if (blocks_ && runs_ == Runs::kOne)
+    w_.out.line("{} blocks[{} * kVectors * kLanes];  // their sums", block_ > 0 ? "sinter::half" : "float",
+                pixels);
+  else if (blocks_)
     w_.out.line("BlockSums<kVectors, {}{}> blocks;", pixels,
                 block_ > 0 ? fmt::format(", {}, sinter::half", block_) : "");
   w_.out.line("tile_bias(sum, {});", bias.empty() ? "static_cast<const float*>(nullptr)" : bias);
 }
 void TileSums::add(const std::string& x, const std::string& pixel_stride, const std::string& weights,
                    const std::string& k, const std::string& more) const {
-  if (blocks_)
-    w_.out.line("mac_in_blocks<{}>(sum, blocks, {}, {}, {}, {}{});", w_.target.speed.in_order, x,
-                pixel_stride, weights, k, more);
+  const std::string arguments = fmt::format("{}, {}, {}, {}{}", x, pixel_stride, weights, k, more);
+  if (blocks_ && runs_ == Runs::kOne)
+    w_.out.line("const bool many = mac_blocks<{}, {}>(sum, blocks, {});", block_ > 0 ? block_ : kBlock,
+                w_.target.speed.in_order, arguments);
+  else if (blocks_)
+    w_.out.line("mac_in_blocks<{}>(sum, blocks, {});", w_.target.speed.in_order, arguments);
   else
-    w_.out.line("{}(sum, {}, {}, {}, {}{});", mac_word(w_.target), x, pixel_stride, weights, k, more);
+    w_.out.line("{}(sum, {});", mac_word(w_.target), arguments);
 }
 void TileSums::end() const {
-  if (blocks_) w_.out.line("blocks.end(sum);");
+  if (!blocks_) return;
+  if (runs_ == Runs::kOne)
+    w_.out.line("if (many) end_blocks<{}>(sum, blocks);", w_.target.speed.in_order);
+  else
+    w_.out.put("blocks.end(sum);");
 }
 
 }  // namespace sinter

@@ -96,13 +96,16 @@ int floats_ahead(const Target&, int vectors, int64_t tiles);
 std::string mac_word(const Target&);
 
 // The sums of a tile whose `k` products come in runs. Long sums of halves are made in blocks, which are added
-// up as floats; where `block` is given, blocks of so many are added up as halves (mac_half.h).
+// up as floats; where `block` is given, blocks of so many are added up as halves (mac_half.h). Of a single
+// run it is known where its blocks end.
 class TileSums {
  public:
+  enum class Runs { kSeveral, kOne };
   // Products that one block of halves may sum (docs/decisions/0020-half-arithmetic.md).
   static constexpr int64_t kOneBlock = 192;
-  TileSums(LayerWriter& w, int64_t k, int block = 0)
+  TileSums(LayerWriter& w, int64_t k, Runs runs = Runs::kSeveral, int block = 0)
       : w_(w),
+        runs_(runs),
         block_(block > 0        ? block
                : k <= kInHalves ? kBlock
                                 : 0),
@@ -120,6 +123,7 @@ class TileSums {
   static constexpr int64_t kInHalves =
       4 * kBlock;  // so few blocks lose little where they are added as halves
   LayerWriter& w_;
+  Runs runs_;
   int block_;
   bool blocks_;
 };
