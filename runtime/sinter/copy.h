@@ -46,12 +46,13 @@ namespace detail {
 constexpr std::int64_t kTransposedRows = 16;
 #if defined(SINTER_ISA_NEON)
 template <class T>
-constexpr std::int64_t kTransposedColumns = sizeof(T) == 1 ? 16 : 8;
-constexpr std::int64_t kTransposedBytes = 64 << 10;  // written between two visits of a line of the cache
+constexpr std::int64_t kTransposedColumns = 8;
+// What is written and what is read between two visits of a line, in the second-level cache and the first.
+constexpr std::int64_t kNearWrites = 64 << 10, kNearReads = 16 << 10;
 #else
 template <class T>
 constexpr std::int64_t kTransposedColumns = 16;
-constexpr std::int64_t kTransposedBytes = 0;
+constexpr std::int64_t kNearWrites = 0, kNearReads = 0;
 #endif
 
 template <class T, class F>
@@ -94,14 +95,15 @@ template <int N, int First, class Row, std::size_t... L>
 SINTER_INLINE Row in_turn(Row a, Row b, std::index_sequence<L...>) {
   return __builtin_shufflevector(a, b, (First + static_cast<int>(L) / 2 + static_cast<int>(L) % 2 * N)...);
 }
-// A square of elements of one or two bytes, as many as 16 bytes have: of all rows, each and the one half of
-// them below it take turns, once for each halving.
-template <class T>
+// A square of elements of one or two bytes, as many as 16 bytes have, or eight columns of it: of all vectors,
+// each and the one half of them below it take turns, once for each halving.
+template <class T, int Columns = 16 / sizeof(T)>
 SINTER_INLINE void transpose_square(T* to, std::int64_t to_row, const T* from, std::int64_t from_row) {
   typedef std::conditional_t<sizeof(T) == 1, unsigned char, unsigned short> Lane;
   typedef Lane Row __attribute__((vector_size(16)));
-  constexpr int kRows = 16 / sizeof(T), kTurns = sizeof(T) == 1 ? 4 : 3;
-  constexpr auto lanes = std::make_index_sequence<kRows>();
+  constexpr int kRows = Columns, kTurns = Columns == 16 ? 4 : 3, kOfTwo = 16 / sizeof(T) / Columns;
+  constexpr auto lanes = std::make_index_sequence<16 / sizeof(T)>();
+  static_assert(Columns == 16 || Columns == 8);
   Row v[kRows], next[kRows];
   SINTER_UNROLL
   for (int i = 0; i < kRows; ++i) std::memcpy(&v[i], from + i * from_row, 16);
@@ -109,14 +111,19 @@ SINTER_INLINE void transpose_square(T* to, std::int64_t to_row, const T* from, s
   for (int turn = 0; turn < kTurns; ++turn) {
     SINTER_UNROLL
     for (int i = 0; i < kRows / 2; ++i) {
-      next[2 * i] = in_turn<kRows, 0>(v[i], v[i + kRows / 2], lanes);
-      next[2 * i + 1] = in_turn<kRows, kRows / 2>(v[i], v[i + kRows / 2], lanes);
+      next[2 * i] = in_turn<lanes.size(), 0>(v[i], v[i + kRows / 2], lanes);
+      next[2 * i + 1] = in_turn<lanes.size(), lanes.size() / 2>(v[i], v[i + kRows / 2], lanes);
     }
     SINTER_UNROLL
     for (int i = 0; i < kRows; ++i) v[i] = next[i];
   }
   SINTER_UNROLL
-  for (int i = 0; i < kRows; ++i) std::memcpy(static_cast<void*>(to + i * to_row), &v[i], 16);
+  for (int i = 0; i < kRows; ++i) {
+    SINTER_UNROLL
+    for (int j = 0; j < kOfTwo; ++j)
+      std::memcpy(static_cast<void*>(to + (i * kOfTwo + j) * to_row),
+                  reinterpret_cast<const char*>(&v[i]) + j * (16 / kOfTwo), 16 / kOfTwo);
+  }
 }
 #endif
 
@@ -168,7 +175,7 @@ template <class T, class F>
 SINTER_INLINE void transpose_part(T* to, std::int64_t to_row, const F* from, std::int64_t from_row,
                                   std::int64_t high, std::int64_t wide) {
 #if !defined(SINTER_ISA_SCALAR)
-  const bool whole = high == kTransposedRows && wide == kTransposedColumns<T>;
+  [[maybe_unused]] const bool whole = high == kTransposedRows && wide == kTransposedColumns<T>;
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, std::int32_t> || std::is_same_v<F, float>) {
     using SINTER_ISA::kLanes;
     if (whole) return transpose_tiles(to, to_row, from, from_row);
@@ -183,7 +190,7 @@ SINTER_INLINE void transpose_part(T* to, std::int64_t to_row, const F* from, std
 #endif
 #if defined(SINTER_HAS_SHUFFLES)
   if constexpr (sizeof(T) == 1 && sizeof(F) == 1) {
-    if (whole) return transpose_square(to, to_row, from, from_row);
+    if (whole) return transpose_square<T, kTransposedColumns<T>>(to, to_row, from, from_row);
   }
   if constexpr (sizeof(T) == 2 && sizeof(F) == 2) {
     for (std::int64_t i = 0; i < high; i += 8)
@@ -202,6 +209,13 @@ SINTER_INLINE void transpose_part(T* to, std::int64_t to_row, const F* from, std
   transpose_block(to, to_row, from, from_row, high, wide);
 }
 
+// How many rows of so many bytes are `near` bytes, in whole blocks; 0 where that is too few.
+SINTER_INLINE std::int64_t near_rows(std::int64_t near, std::int64_t bytes, std::int64_t block) {
+  if (near == 0 || bytes <= 0) return 0;
+  const std::int64_t rows = near / bytes / block * block;
+  return rows > 2 * block ? rows : 0;
+}
+
 }  // namespace detail
 
 // to[r * to_row + c] = from[c * from_row + r] for r < rows, c < columns. Block by block, so that a line of
@@ -213,18 +227,24 @@ template <class T, class F>
                                         std::int64_t rows, std::int64_t columns) {
   using detail::kTransposedRows;
   constexpr std::int64_t kWide = detail::kTransposedColumns<T>;
-  std::int64_t step = kTransposedRows;
-  if (detail::kTransposedBytes > 0 && to_row > 0) {
-    const std::int64_t near = detail::kTransposedBytes / (to_row * static_cast<std::int64_t>(sizeof(T)));
-    if (near > 2 * kTransposedRows) step = near / kTransposedRows * kTransposedRows;
-  }
-  for (std::int64_t first = 0; first < rows; first += step) {
-    const std::int64_t end = rows - first < step ? rows : first + step;
-    for (std::int64_t c = 0; c < columns; c += kWide)
-      for (std::int64_t r = first; r < end; r += kTransposedRows)
-        detail::transpose_part(to + r * to_row + c, to_row, from + c * from_row + r, from_row,
-                               end - r < kTransposedRows ? end - r : kTransposedRows,
-                               columns - c < kWide ? columns - c : kWide);
+  const std::int64_t tall = detail::near_rows(
+      detail::kNearWrites, to_row * static_cast<std::int64_t>(sizeof(T)), kTransposedRows);
+  const std::int64_t high = tall > 0 ? tall : kTransposedRows;
+  // A line of which a block reads a part is wanted by the blocks below it, too.
+  constexpr std::int64_t kReads = kTransposedRows * sizeof(F) < 64 ? detail::kNearReads : 0;
+  const std::int64_t near =
+      detail::near_rows(kReads, from_row * static_cast<std::int64_t>(sizeof(F)), kWide);
+  const std::int64_t broad = near > 0 ? near : columns;
+  for (std::int64_t left = 0; left < columns; left += broad) {
+    const std::int64_t right = columns - left < broad ? columns : left + broad;
+    for (std::int64_t first = 0; first < rows; first += high) {
+      const std::int64_t end = rows - first < high ? rows : first + high;
+      for (std::int64_t c = left; c < right; c += kWide)
+        for (std::int64_t r = first; r < end; r += kTransposedRows)
+          detail::transpose_part(to + r * to_row + c, to_row, from + c * from_row + r, from_row,
+                                 end - r < kTransposedRows ? end - r : kTransposedRows,
+                                 right - c < kWide ? right - c : kWide);
+    }
   }
 }
 

@@ -45,6 +45,9 @@ TEST(Copy, TransposesOfAllShapesAndSizes) {
       {{2, 40, 6, 6}, {0, 2, 3, 1}},
       {{2, 6, 6, 40}, {0, 3, 1, 2}},
       {{5, 1, 7}, {1, 2, 0}},
+      // More than what stays near of what is written, and of what is read.
+      {{1, 37, 50, 41}, {0, 2, 3, 1}},
+      {{1, 50, 41, 37}, {0, 3, 1, 2}},
   };
   for (DType t : kSizes) {
     Sheet s;
