@@ -34,53 +34,83 @@ struct DotOperands {
   std::uint64_t wh[kAhead], xh[T];
 };
 
-// Eight values of k. But for the last group: loads what the next one begins with, from x + 8 and behind w.
+// Pixels of 64-bit loads of their own: the last one's eight k come in the group that multiplies them, as the
+// last step is full.
+template <int T, class X>
+constexpr bool kLastPixelLate = kFlip<X> == 0 && T >= 4;
+
+// A step of an address, kept where it is written.
+template <class P>
+SINTER_INLINE void move_pointer(const P*& p, int bytes) {
+  __asm__ volatile("add %0, %0, %1" : "+r"(p) : "I"(bytes));
+}
+
+// Eight values of k. But for the last group: loads what the next one begins with, moves x and w there and
+// takes 1 from `left`.
 //
 // Step s multiplies vector s of the weights by all pixels. Behind it the vector's register is free: beside
 // the first product of the next step the lower half of another one comes, whose upper half has come before;
-// it is inserted at the end of that step.
+// it is inserted at the end of that step. In the last step the pixels' values are used up and the next ones
+// come in their places, so what else can come before does.
 template <bool Last, int OB, int T, class X>
-SINTER_INLINE void dot_group(IntTile<OB, T>& acc, DotOperands<OB, T>& in, const X* x,
-                             std::ptrdiff_t pixel_stride, const std::int8_t* w) {
+SINTER_INLINE void dot_group(IntTile<OB, T>& acc, DotOperands<OB, T>& in, const X*& x,
+                             std::ptrdiff_t pixel_stride, const std::int8_t*& w, std::ptrdiff_t& left) {
   constexpr int kAhead = DotOperands<OB, T>::kAhead, kSteps = 2 * OB;
-  constexpr bool kFlips = kFlip<X> != 0;
-  const auto load_x = [&](auto pixel) __attribute__((always_inline)) {
-    constexpr int kPixel = pixel.value;
-    if constexpr (kFlips)
-      in.x[kPixel] = low_half(in.xh[kPixel]);
-    else
-      in.x[kPixel] = load_low<int8x16_t>(x + 8 + kPixel * pixel_stride);
-  };
+  constexpr bool kFlips = kFlip<X> != 0, kLate = kLastPixelLate<T, X>;
+  // At the ends of which steps x, the counter and w move, one in a step where there are as many.
+  constexpr int kMoveX = kSteps > 2 ? 1 : 0, kCount = kSteps >= 6 ? 2 : kMoveX,
+                kMoveW = kSteps >= 6 ? 3 : kMoveX;
   each(
       [&](auto step) __attribute__((always_inline)) {
         constexpr int kStep = step.value, kLane = kStep / OB, kOut = kStep % OB, kOwn = kStep % kAhead;
         constexpr int kNext = kStep + kAhead - 1, kThen = kNext + 1;  // vectors that come in this step
-        constexpr bool kLoads = !Last || kNext < kSteps, kLoadsThen = !Last || kThen < kSteps;
+        constexpr bool kLastStep = kStep == kSteps - 1, kEarly = kAhead > 2;
+        constexpr int kMovedX = !Last && kStep > kMoveX ? 8 : 0,
+                      kMovedW = !Last && kStep > kMoveW ? kSteps * 16 : 0;
+        const auto load_x = [&](auto pixel) __attribute__((always_inline)) {
+          constexpr int kPixel = pixel.value;
+          if constexpr (kFlips)
+            in.x[kPixel] = low_half(in.xh[kPixel]);
+          else
+            in.x[kPixel] = load_low<int8x16_t>(x + (kLastStep ? 8 - kMovedX : 0) + kPixel * pixel_stride);
+        };
+        const auto load_upper = [&](auto vector) __attribute__((always_inline)) {
+          if constexpr (!Last || vector.value < kSteps)
+            in.wh[vector.value % kAhead] = load_half(w + vector.value * 16 + 8 - kMovedW);
+        };
         each(
             [&](auto pixel) __attribute__((always_inline)) {
-              constexpr int kPixel = pixel.value, kThird = T > 2 ? 2 : T - 1;
+              constexpr int kPixel = pixel.value, kThird = T > 2 ? 2 : T - 1, kFourth = T > 3 ? 3 : T - 1;
               __asm__ volatile("sdot %0.4s, %1.16b, %2.4b[%3]"
                                : "+w"(acc.a[kPixel][kOut])
                                : "w"(in.w[kOwn]), "w"(in.x[kPixel]), "i"(kLane));
-              if constexpr (kPixel == 0 && kLoads) in.w[kNext % kAhead] = load_low<int8x16_t>(w + kNext * 16);
-              if constexpr (kPixel == kThird && kLoadsThen)
-                in.wh[kThen % kAhead] = load_half(w + kThen * 16 + 8);
+              if constexpr (kLate && kStep == 0 && kPixel == 0) load_x(std::integral_constant<int, T - 1>());
+              if constexpr (kPixel == 0 && (!Last || kNext < kSteps))
+                in.w[kNext % kAhead] = load_low<int8x16_t>(w + kNext * 16 - kMovedW);
+              if constexpr (kPixel == kThird && !(kEarly && kLastStep))
+                load_upper(std::integral_constant<int, kThen>());
+              if constexpr (kPixel == kFourth && kEarly && kStep == kSteps - 2)
+                load_upper(std::integral_constant<int, kThen + 1>());
               // The pixels whose next values come through integer registers share the steps before the last.
-              if constexpr (kFlips && !Last && kStep < kSteps - 1)
+              if constexpr (kFlips && !Last && !kLastStep)
                 each(
                     [&](auto other) __attribute__((always_inline)) {
                       constexpr int kTurn = other.value / (kSteps - 1),
                                     kAt = 2 * kTurn + 1 < T ? 2 * kTurn + 1 : T - 1;
                       if constexpr (other.value % (kSteps - 1) == kStep && kAt == kPixel)
-                        in.xh[other.value] = flipped_half(x + 8 + other.value * pixel_stride);
+                        in.xh[other.value] = flipped_half(x + 8 - kMovedX + other.value * pixel_stride);
                     },
                     std::make_integer_sequence<int, T>());
-              if constexpr (!Last && kStep == kSteps - 1) {
+              if constexpr (!Last && kLastStep) {
                 // Each pixel's values are used up now.
                 if constexpr (kPixel > 0) load_x(std::integral_constant<int, kPixel - 1>());
-                if constexpr (kPixel == T - 1) load_x(pixel);
+                if constexpr (!kLate && kPixel == T - 1) load_x(pixel);
               }
-              if constexpr (kPixel == T - 1 && kLoads) put_high(in.w[kNext % kAhead], in.wh[kNext % kAhead]);
+              if constexpr (!Last && kPixel == T - 1 && kStep == kMoveX) move_pointer(x, 8);
+              if constexpr (!Last && kPixel == T - 1 && kStep == kCount) step_down(left);
+              if constexpr (!Last && kPixel == T - 1 && kStep == kMoveW) move_pointer(w, kSteps * 16);
+              if constexpr (kPixel == T - 1 && (!Last || kNext < kSteps))
+                put_high(in.w[kNext % kAhead], in.wh[kNext % kAhead]);
             },
             std::make_integer_sequence<int, T>());
       },
@@ -103,19 +133,16 @@ SINTER_INLINE void dot_groups(IntTile<OB, T>& acc, const X* x, std::ptrdiff_t pi
       [&](auto t) __attribute__((always_inline)) {
         if constexpr (kFlip<X> != 0)
           in.x[t.value] = low_half(flipped_half(x + t.value * pixel_stride));
-        else
+        else if constexpr (!(kLastPixelLate<T, X> && t.value == T - 1))
           in.x[t.value] = load_low<int8x16_t>(x + t.value * pixel_stride);
       },
       std::make_integer_sequence<int, T>());
   each(
       [&](auto s) __attribute__((always_inline)) { put_high(in.w[s.value], in.wh[s.value]); },
       std::make_integer_sequence<int, kAhead - 1>());
-  for (; k >= 16; k -= 8) {
-    dot_group<false>(acc, in, x, pixel_stride, w);
-    x += 8;
-    w += 8 * OB * kLanes;
-  }
-  dot_group<true>(acc, in, x, pixel_stride, w);
+  std::ptrdiff_t left = k / 8 - 1;
+  while (left != 0) dot_group<false>(acc, in, x, pixel_stride, w, left);
+  dot_group<true>(acc, in, x, pixel_stride, w, left);
 }
 
 }  // namespace sinter::SINTER_ISA::detail

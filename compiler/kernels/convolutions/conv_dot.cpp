@@ -46,7 +46,7 @@ class Writer {
                            s_.in_channels(), s_.out_channels(), s_.groups, epilogue_.summary()));
     if (!grouped()) pad();
     const Dim& interior = source_.interior();
-    panels_ = panels_of(w_.target, s_.group_out, interior.is_static() ? interior.value() : 64);
+    panels_ = panels_of(micro_, w_.target, s_.group_out, interior.is_static() ? interior.value() : 64);
     padded_ = (panels_.full * panels_.vectors + panels_.rest) * w_.target.lanes;
     pack();
     y_ = w_.output(0);

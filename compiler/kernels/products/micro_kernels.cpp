@@ -1,5 +1,7 @@
 #include "kernels/products/micro_kernels.h"
 
+#include <algorithm>
+
 #include "targets/target.h"
 
 namespace sinter {
@@ -68,6 +70,34 @@ const MicroKernel& micro_kernel(const Target& t, DType weights, bool lowest, int
   for (const MicroKernel& m : kRows)
     if (m.weights == weights && m.lowest >= lowest && m.k <= most && m.needs(t)) return m;
   SINTER_CHECK(false, "no micro-kernel for these weights");
+}
+
+namespace {
+// Cycles of eight values of k in a tile of dot_in_order.h: its products, or all instructions two by two; one
+// or two vectors of weights are waited for.
+double dot_cycles_in_order(double vectors, double pixels) {
+  const double products = 2 * vectors * pixels, others = 6 * vectors + pixels + 4;
+  const double waits = vectors < 2 ? 7.4 : vectors < 3 ? 2.4 : 1.4;
+  return std::max(products + waits, (products + others) / 2 + 2);
+}
+}  // namespace
+
+Panels panels_of(const MicroKernel& m, const Target& t, int64_t channels, int64_t pixels) {
+  if (m.tile != dot_tile || !is_neon(t) || is_neon_without_dots(t) || !t.speed.in_order)
+    return panels_of(t, channels, pixels);
+  const int64_t vectors = (channels + t.lanes - 1) / t.lanes, rows = std::max<int64_t>(pixels, 1);
+  int best = 1;
+  double least = 0;
+  for (int v = 1; v <= t.max_vectors && v <= vectors; ++v) {
+    const int64_t tile = m.tile(t, v), tiles = (rows + tile - 1) / tile;
+    double cycles = 0;
+    for (int64_t done = 0; done < vectors; done += v)
+      cycles += static_cast<double>(tiles) *
+                dot_cycles_in_order(static_cast<double>(std::min<int64_t>(v, vectors - done)),
+                                    static_cast<double>(rows) / static_cast<double>(tiles));
+    if (v == 1 || cycles < least) best = v, least = cycles;
+  }
+  return cut_panels(channels, best, t.lanes);
 }
 
 }  // namespace sinter

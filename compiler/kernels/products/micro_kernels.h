@@ -42,6 +42,10 @@ struct MicroKernel {
 // that may be -128.
 const MicroKernel& micro_kernel(const Target&, DType weights, bool lowest = true, int most = 16);
 
+// How the kernel's output channels are cut beside rows of `pixels` pixels: as panels_of of tiles.h, but where
+// its words are known to take other times than those of floats.
+Panels panels_of(const MicroKernel&, const Target&, int64_t channels, int64_t pixels);
+
 // Weights [groups][columns][runs][run] by `at(group, column, run, i)` in panels, as the micro-kernel reads
 // them; zeros behind the last column and the last i.
 template <class T, class At>
