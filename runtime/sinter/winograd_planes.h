@@ -41,11 +41,11 @@ SINTER_INLINE void pixels_to_columns(const float* row, std::int64_t width, std::
 // `rows` rows of the picture [channels][height][width]. The first tile's inputs begin at (top, left),
 // possibly outside, where all is 0. Position k of tile t, row r, channel c, phase i (of S) goes to v[k *
 // plane + t * pitch + (r * channels + c) * S + i]; pitch >= rows * channels * S, a whole number of vectors.
-// `columns`: scratch of [(tiles - 1) * M + N][pitch] floats.
-template <int N, int M, int S>
+// `columns`: scratch of [(tiles - 1) * M + N][pitch] floats. Of halves v, what is transformed are floats.
+template <int N, int M, int S, class E>
 [[gnu::noinline]] static void winograd_planes(const float* x, std::int64_t height, std::int64_t width,
                                               std::int64_t channels, std::int64_t top, std::int64_t left,
-                                              std::int64_t rows, std::int64_t tiles, float* columns, float* v,
+                                              std::int64_t rows, std::int64_t tiles, float* columns, E* v,
                                               std::int64_t plane, std::int64_t pitch) {
   const std::int64_t count = (tiles - 1) * M + N, floats = rows * channels * S;
   for (std::int64_t r = 0; r < rows; r++)
@@ -57,7 +57,7 @@ template <int N, int M, int S>
   for (std::int64_t t = 0; t < tiles; t++)
     for (std::int64_t i = 0; i < floats; i += kLanes) {
       const float* const from = columns + t * M * pitch + i;
-      float* const to = v + t * pitch + i;
+      E* const to = v + t * pitch + i;
       f32v d[N];
       SINTER_UNROLL
       for (int k = 0; k < N; k++) d[k] = load(from + k * pitch);

@@ -64,6 +64,20 @@ void add_convs(Sheet& s) {
   }
 }
 
+// First convolutions, which read the caller's planes of floats: of 7x7 taps by Winograd's filtering along the
+// rows, of 3x3 by gathered taps.
+void add_planes(Sheet& s) {
+  for (const int64_t kernel : {7, 3}) {
+    const Arg x = made(
+        s.add("Transpose", {floats({Dim(1), Dim(3), Dim(45), Dim(59)})}, {{"perm", Ints{0, 2, 3, 1}}})->outputs[0]);
+    s.add("Conv", {x, weights({20, 3, kernel, kernel}, 5)},
+          {{"channels_last", int64_t{1}},
+           {"pads", Ints{kernel / 2, kernel / 2, kernel / 2, kernel / 2}},
+           {"strides", Ints{2, 2}}});
+    s.epilogue(Expr::call("relu", {acc()}));
+  }
+}
+
 // A picture that a convolution makes.
 Arg picture(Sheet& s, int64_t height, int64_t width, int64_t channels) {
   return made(s.add("Conv",
@@ -231,8 +245,9 @@ void into(GeneratedBatch& batch, const std::string& name, Sheet& s,
 
 void run(const char* name, const BuildOptions& options) {
   GeneratedBatch batch;
-  Sheet convs, pools, products, attention, tensors, recurrent;
+  Sheet convs, planes, pools, products, attention, tensors, recurrent;
   add_convs(convs);
+  add_planes(planes);
   add_pools(pools);
   add_rows(products);
   add_tensor_products(tensors);
@@ -243,6 +258,7 @@ void run(const char* name, const BuildOptions& options) {
   for (const double masked : {-1e4, -65504.0, -1e9, kLowest})
     for (const bool is_constant : {false, true}) add_attention(attention, 16, 24, masked, is_constant);
   into(batch, "convs", convs);
+  into(batch, "planes", planes);
   into(batch, "pools", pools);
   into(batch, "rows", products, {{{"M", 1}}, {{"M", 13}}});
   into(batch, "attention", attention);

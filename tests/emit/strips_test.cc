@@ -268,7 +268,7 @@ void add_planes_winograd(GeneratedBatch& batch, const char* name) {
 
 // Long kernels are worth the transforms, short ones are not; nothing without the mark.
 TEST(InPlace, PlanesByWinogradWhereItPays) {
-  for (const char* name : {"avx512", "avx2", "cortex-a53", "cortex-a76"})
+  for (const char* name : {"avx512", "avx2", "cortex-a53", "cortex-a55", "cortex-a76"})
     for (const int64_t kernel : {3, 7})
       for (const int64_t mark : {0, 5}) {
         Chain c;
@@ -280,6 +280,12 @@ TEST(InPlace, PlanesByWinogradWhereItPays) {
         const Kernel* k = find_kernel(conv, {target(name), c.decisions});
         const bool pays = std::string_view(k->name) == "conv_planes_winograd";
         EXPECT_EQ(pays, kernel == 7 && mark > 0) << name << ", " << kernel;
+        if (!target(name).features.halves) continue;
+        // The same of floats where halves are computed.
+        conv.freedom.halves = Halves::kComputed;
+        conv.outputs[0]->type.dtype = DType::kF16;
+        const Kernel* of_halves = find_kernel(conv, {in_halves(target(name)), c.decisions});
+        EXPECT_STREQ(of_halves->name, pays ? "conv_planes_winograd" : "conv_planes") << name << ", " << kernel;
       }
 }
 

@@ -10,7 +10,8 @@
 // cache.
 //
 // The model of cycles chooses the number of positions, or a direct convolution. The error is measured, as
-// that of the filtering along both axes (kernels/convolutions/winograd.h).
+// that of the filtering along both axes (kernels/convolutions/winograd.h). Where halves are computed the
+// picture is transformed in floats, rounded once; of halves up to 6 positions are of use.
 #include <algorithm>
 #include <cmath>
 
@@ -72,7 +73,7 @@ int64_t rows_of_group(const Decision& d, const Target& t, const Planes& p, const
   const int64_t outputs = tile.along.outputs, tiles = p.tiles(outputs);
   int64_t rows = p.window.out[0].value();
   if (d.row_tile && d.row_tile->writes_rows)
-    rows = std::min(rows, d.row_tile->bytes / (4 * p.window.out[1].value() * p.weight.dim(0)));
+    rows = std::min(rows, d.row_tile->bytes / (t.element_bytes() * p.window.out[1].value() * p.weight.dim(0)));
   const int64_t allowed = std::min(t.speed.l2 / 3, d.winograd.bytes / 3 * 2);
   const int64_t each = 4 * (tiles * tile.positions() + (tiles - 1) * outputs + tile.positions());
   int64_t most = 1;
@@ -92,8 +93,9 @@ double modelled(const Target& t, const Planes& p, const RowTiles& c) {
   const double inputs = static_cast<double>(p.picture_rows(c.group)) / rows;  // rows of the picture
   const double sums = positions * tiles * static_cast<double>(p.depth()) * vectors * 1.1 / m.fma;
   const double back = tiles * vectors * positions * (2 + arithmetic) / m.ops;
+  const int float_lanes = t.lanes * t.element_bytes() / 4;
   const double forward =
-      tiles * inputs * static_cast<double>(p.run) / t.lanes * positions * (2 + arithmetic) / m.ops;
+      tiles * inputs * static_cast<double>(p.run) / float_lanes * positions * (2 + arithmetic) / m.ops;
   const double columns =
       inputs * static_cast<double>(p.channels * p.window.in[1].value()) * 4 / static_cast<double>(p.step);
   return sums + back + forward + columns;
@@ -109,12 +111,14 @@ std::vector<Candidate> ways(const Node& n, const Context& context) {
   for (const int positions : {8, 6, 4}) {
     const int64_t outputs = positions - p.taps + 1;
     if (outputs < 2 || outputs > most || (tuned != 0 && outputs != tuned)) continue;
+    if (t.of_halves && (positions > 6 || p.depth() > TileSums::kOneBlock)) continue;
     RowTiles c{{{1, 1, 1}, {static_cast<int>(outputs), static_cast<int>(p.taps), 1}}};
     c.group = rows_of_group(d, t, p, c.tile);
     all.push_back({.way = c,
                    .text = fmt::format("{} outputs of a row, groups of {} rows", outputs, c.group),
                    .cycles = modelled(t, p, c) * static_cast<double>(p.window.out[0].value()),
-                   .weight_bytes = positions * p.depth() * round_up(p.weight.dim(0), t.lanes) * 4,
+                   .weight_bytes =
+                       positions * p.depth() * round_up(p.weight.dim(0), t.lanes) * t.element_bytes(),
                    .tuned = tuned != 0,
                    .measured = false});
   }
@@ -124,19 +128,22 @@ std::vector<Candidate> ways(const Node& n, const Context& context) {
 void measure(const Node& n, const Context& context, Candidate& c) {
   auto choice = std::any_cast<RowTiles>(c.way);
   const Planes p(n);
-  const std::string key = fmt::format("rows {} {}", choice.tile.along.outputs, p.depth());
+  const bool halves = context.target.of_halves;
+  const int block = halves ? static_cast<int>(p.depth()) : 0;
+  const std::string key =
+      fmt::format("rows {} {}{}", choice.tile.along.outputs, p.depth(), halves ? " halves" : "");
   c.error = context.decisions.error(p.weight.data(), key, [&] {
-    return winograd_error(p.lines().data(), p.weight.dim(0), p.depth(), choice.tile);
+    return winograd_error(p.lines().data(), p.weight.dim(0), p.depth(), choice.tile, false, block);
   });
   choice.error = c.error;
   c.way = choice;
-  if (!(c.error <= kMaxWinogradError))
+  if (!(c.error <= (halves ? kMaxWinogradErrorOfHalves : kMaxWinogradError)))
     c.why_not = fmt::format("its error, {:.1e} of the largest output, is too large", c.error);
 }
 
 bool accepts(const Node& n, const Context& c) {
   return c.of(n).reads_nchw && most_winograd(n, c.of(n)) >= 2 && may_use_winograd_along_rows(n) &&
-         (!n.epilogue || has_vector_text(*n.epilogue));
+         (!n.epilogue || has_vector_text(*n.epilogue, element_type(n)));
 }
 
 class Writer {
@@ -151,6 +158,7 @@ class Writer {
 
   void emit() {
     w_.include("sinter/winograd_planes.h");
+    if (w_.element.is_half()) w_.include("sinter/mac.h");
     w_.include("sinter/dims.h");
     w_.flops(product(n_.outputs[0]->type.shape) *
              Dim(2 * p_.window.kernel[0] * p_.window.kernel[1] * p_.channels));
@@ -172,7 +180,7 @@ class Writer {
                 end_);
     v_ = w_.scratch_of_part("v", "float", choice_.tile.positions() * plane_);
     const std::string columns =
-        w_.scratch_of_part("columns", "float", ((tiles_ - 1) * outputs + choice_.tile.positions()) * pitch_);
+        w_.floats_of_part("columns", ((tiles_ - 1) * outputs + choice_.tile.positions()) * pitch_);
     sums_ = w_.scratch_of_part("s", "float", choice_.tile.positions() * sum_plane_);
     inputs(columns);
     products();

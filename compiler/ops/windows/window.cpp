@@ -247,12 +247,15 @@ namespace {
 
 // Whether the node is a convolution over one or two axes, channels last, one group, in float32 with constant
 // weights and bias.
-bool is_plain_convolution(const Node& n) {
+// `widened`: of a layer that computes halves the picture may be floats.
+bool is_plain_convolution(const Node& n, bool widened = false) {
   if (std::string_view(n.op->name) != "Conv" || n.op->domain[0] != 0 || !is_channels_last(n.attributes))
     return false;
   const Value& w = *n.inputs[1];
-  const DType element = n.freedom.halves == Halves::kComputed ? DType::kF16 : DType::kF32;
-  if (n.inputs[0]->type.dtype != element || n.outputs[0]->type.dtype != element || !w.data) return false;
+  const DType element = n.freedom.halves == Halves::kComputed ? DType::kF16 : DType::kF32,
+              picture = n.inputs[0]->type.dtype;
+  if (picture != element && !(widened && picture == DType::kF32)) return false;
+  if (n.outputs[0]->type.dtype != element || !w.data) return false;
   if (n.anchor_inputs > 2 && n.inputs[2] && !n.inputs[2]->data) return false;
   return n.attributes.integer("group", 1) == 1 && w.data->rank() >= 3 && w.data->rank() <= 4;
 }
@@ -278,7 +281,8 @@ bool may_use_winograd(const Node& n) {
 
 bool may_use_winograd_along_rows(const Node& n) {
   constexpr int64_t kMostChannels = 4;
-  if (!is_plain_convolution(n) || n.inputs[1]->data->rank() != 4 || n.inputs[1]->data->dim(1) > kMostChannels)
+  if (!is_plain_convolution(n, true) || n.inputs[1]->data->rank() != 4 ||
+      n.inputs[1]->data->dim(1) > kMostChannels)
     return false;
   const Window w = window_of(n);
   if (!w.is_static() || w.dilations[0] != 1 || w.dilations[1] != 1) return false;
