@@ -423,14 +423,18 @@ class Carried {
   }
   // Whether what the case has stored of the states agrees with these.
   bool agrees(const Case& data, const Options& o) const {
-    size_t stored = 0;
+    size_t found = 0;
     for (size_t k = 0; k < states_.size(); ++k) {
-      const auto at = data.states.find(states_[k].link.input_name);
+      const StateLink& link = states_[k].link;
+      const auto at = data.states.find(link.piece ? link.piece->of : link.input_name);
       if (at == data.states.end()) continue;  // a count of rows is in no file
-      if (!compare(at->second, values_[k], o).ok()) return false;
-      ++stored;
+      if (link.piece && at->second.shape() != link.piece->whole) return false;
+      const Tensor stored =
+          link.piece ? cut(at->second, *link.piece).reshaped(values_[k].shape()) : at->second;
+      if (!compare(stored, values_[k], o).ok()) return false;
+      ++found;
     }
-    return states_.empty() || stored > 0;
+    return states_.empty() || found > 0;
   }
   void step(const std::vector<Tensor>& outputs) {
     for (size_t k = 0; k < states_.size(); ++k) values_[k] = outputs[states_[k].link.output];

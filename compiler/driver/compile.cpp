@@ -254,6 +254,7 @@ StateLinks read_model(const ModelOptions& o, const ImportOptions& import, Compil
   StateLinks states = state_links(*c.graph, o, import);
   check_states(*c.graph, states);
   check_initial(*c.graph, states);
+  split_states(*c.graph, states);
   count_rows(*c.graph, states);
   if (o.random == "state" && draw_from_stream(*c.graph))  // in front of all others in the buffer
     states.insert(states.begin(), {c.graph->outputs.size() - 1,

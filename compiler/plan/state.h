@@ -28,11 +28,19 @@ namespace sinter {
 struct Plan;
 class Decisions;
 
+// A box of a state of the model that is a state of its own (plan/state_pieces.cpp).
+struct StatePiece {
+  std::string of;                       // the model's input
+  std::vector<int64_t> whole;           // its extents
+  std::vector<int64_t> begin, extents;  // the box, by axis
+};
+
 struct StateLink {
   size_t output, input;                 // of the graph's outputs and inputs
   std::string output_name, input_name;  // in the model
   std::vector<std::string> grown{};     // of a count of rows: the inputs of the states that have so many
   bool random = false;                  // a stream of random numbers (passes/random_stream.h)
+  std::optional<StatePiece> piece{};
 };
 using StateLinks = std::vector<StateLink>;
 
@@ -76,6 +84,10 @@ struct StatePlan {
 void check_states(const Graph&, const StateLinks&);
 // Refuses values that a state can't begin with; leaves out those that are zeros.
 void check_initial(Graph&, const StateLinks&);
+// Makes several states of one whose boxes are read and written apart from each other.
+void split_states(Graph&, StateLinks&);
+// What of a tensor of the whole state is the piece, with the box's extents.
+Tensor cut(const Tensor& whole, const StatePiece&);
 // For each link, the one whose input its output shows (itself, where a state is kept); each shows up once.
 // The copies that separate_outputs would make of these outputs are not needed.
 std::vector<std::optional<size_t>> passed_on(const Graph&, const StateLinks&);
