@@ -254,6 +254,7 @@ class Splitting {
     whole.begin.assign(whole.whole.size(), 0);
     whole.extents = whole.whole;
     std::vector<std::pair<Positions, Value*>> in_order;  // as they lie in the state
+    in_order.reserve(of_source.size());
     for (auto& [k, elements] : of_source) in_order.emplace_back(std::move(elements), sources_[k].value);
     std::sort(in_order.begin(), in_order.end());
     std::set<const Value*> once;
