@@ -123,6 +123,11 @@ const std::vector<Pass>& all_passes() {
       {"fuse_squeeze_excite",
        "Recognises squeeze and excite: channels scaled by what two 1x1 convolutions make of their means.",
        "behind the layout passes; before fuse_epilogue, which lets it have an epilogue", fuse_squeeze_excite},
+      {"tabulate_bytes",
+       "Looks up in a table what costly functions make of bytes where the results are bytes again.",
+       "behind the layout passes; before the fusions, which would take the functions into the layer before "
+       "them",
+       tabulate_bytes},
       {"fuse_epilogue", "Fuses elementwise nodes into the Conv, MatMul, pool or norm before them.",
        "behind everything that matches single nodes", fuse_epilogue},
       {"look_up_one_hot", "Takes rows of a table instead of products of one-hot rows with constants.",

@@ -33,6 +33,7 @@ bool fold_crop(Graph&, const PassOptions&);
 bool choose_layout(Graph&, const PassOptions&);
 bool sink_transposes(Graph&, const PassOptions&);
 bool sink_reshapes(Graph&, const PassOptions&);
+bool tabulate_bytes(Graph&, const PassOptions&);
 bool fuse_epilogue(Graph&, const PassOptions&);
 bool look_up_one_hot(Graph&, const PassOptions&);
 bool fuse_elementwise(Graph&, const PassOptions&);

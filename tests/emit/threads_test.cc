@@ -162,6 +162,8 @@ void run(const char* name, int threads, BuildOptions options = {}) {
   s.add("MatMul", {floats({Dim(4), Dim(50), Dim(40)}), floats({Dim(4), Dim(40), Dim(60)})});
   s.add("MatMul", {floats({Dim(60), Dim(80)}), floats({Dim(80), Dim(150)})});
   s.add("Gelu", {floats({Dim(1), Dim(200007)})});
+  s.add("byte_table",
+        {values(DType::kU8, {Dim(1), Dim(500007)}), constant(random_constant(DType::kU8, {256}))});
   const auto one = [](int64_t v) { return constant(Tensor::of({v})); };
   s.add("Slice", {floats({20011, 4}), one(1), one(2), one(1)});  // a column of a narrow matrix
   s.add("Concat", std::vector<Arg>(3, floats({20011, 1})), {{"axis", int64_t{1}}});

@@ -169,7 +169,20 @@ void add_microsoft(GeneratedBatch& batch) {
   s.into(batch, "microsoft", {{{"N", 1}}, {{"N", 3}}});
 }
 
+void add_tables(GeneratedBatch& batch) {
+  Sheet s;
+  const Dim n = s.symbol("N", 1, 4);
+  for (const DType from : {DType::kU8, DType::kI8})
+    for (const DType to : {DType::kU8, DType::kI8}) {
+      const Arg table = constant(filled(to, {256}, bytes, 5));
+      s.add("byte_table", {values(from, {n, 45}, bytes), table});
+      s.add("byte_table", {values(from, {3}, bytes), table});
+    }
+  s.into(batch, "tables", {{{"N", 1}}, {{"N", 3}}}, {0, 0});
+}
+
 void add_all(GeneratedBatch& batch) {
+  add_tables(batch);
   add_ties(batch);
   add_casts(batch);
   add_linear(batch);
