@@ -40,22 +40,35 @@ class SinterRep(base.BackendRep):
             inputs = [inputs[i.name] for i in self._inputs]
         elif isinstance(inputs, np.ndarray):
             inputs = [inputs]
-        shapes = [] if all(_is_fixed(i) for i in self._inputs) else _shapes_of(self._inputs, inputs)
-        model = self._compiled_for(tuple(shapes))
+        model = self._compiled_for(tuple(_shapes_of(self._inputs, inputs)))
         # Inputs that nothing needs are gone.
         given = {i.name: value for i, value in zip(self._inputs, inputs)}
         return tuple(model.run_list([given[name] for name in model.input_names]))
 
     def _compiled_for(self, shapes: _Signature) -> Model:
         if shapes not in self._compiled:
-            dims = [f"{name}@{axis}={extent}" for name, shape in shapes for axis, extent in enumerate(shape)]
-            self._compiled[shapes] = compile(self._model, dims=dims, **self._options)
+            self._compiled[shapes] = compile(_with_extents(self._model, dict(shapes)), **self._options)
         return self._compiled[shapes]
 
 
 def _is_fixed(value: onnx.ValueInfoProto) -> bool:
     tensor = value.type.tensor_type
     return not tensor.HasField("shape") or all(d.HasField("dim_value") for d in tensor.shape.dim)
+
+
+def _with_extents(model: onnx.ModelProto, shapes: Dict[str, Tuple[int, ...]]) -> onnx.ModelProto:
+    """The model with these extents where its inputs leave them free, as ``sinter run`` takes them of its files."""
+    if not shapes:
+        return model
+    fixed = onnx.ModelProto()
+    fixed.CopyFrom(model)
+    for value in fixed.graph.input:
+        if value.name not in shapes:
+            continue
+        for dim, extent in zip(value.type.tensor_type.shape.dim, shapes[value.name]):
+            if not dim.HasField("dim_value"):
+                dim.dim_value = extent
+    return fixed
 
 
 def _shapes_of(inputs: Sequence[onnx.ValueInfoProto], arrays: Sequence[Any]) -> List[Tuple[str, Tuple[int, ...]]]:
