@@ -257,10 +257,10 @@ AllowedLoss allowed_loss(const Options& o) {
 // A float model, its twin's program and what is found by it.
 class Attempt {
  public:
-  Attempt(const FloatModel& model, const Options& o, const std::vector<DeclaredInput>& inputs,
-          const Samples& samples, const SampleFiles& files)
+  Attempt(const FloatModel& model, const quantize::Layers& layers, const Options& o,
+          const std::vector<DeclaredInput>& inputs, const Samples& samples, const SampleFiles& files)
       : model_(model),
-        layers_(quantize::choose_layers(model_, {})),
+        layers_(layers),
         twin_(model_, layers_),
         session_(session_of(twin_, o, inputs, samples)),
         search_(
@@ -276,7 +276,6 @@ class Attempt {
   Attempt& operator=(const Attempt&) = delete;
 
   const FloatModel& model() const { return model_; }
-  const quantize::Layers& layers() const { return layers_; }
   const quantize::Twin& twin() const { return twin_; }
   quantize::Search& search() { return search_; }
   onnx::ModelProto file_of(const quantize::Setting& s) const {
@@ -301,12 +300,13 @@ class Attempt {
 };
 
 // The model as it is, or with its channels equalised where all layers of bytes are nearer then.
-std::unique_ptr<Attempt> best_attempt(const FloatModel& model, const Options& o,
-                                      const std::vector<DeclaredInput>& inputs, const Samples& samples,
-                                      const SampleFiles& files, nlohmann::ordered_json& report) {
-  auto plain = std::make_unique<Attempt>(model, o, inputs, samples, files);
+std::unique_ptr<Attempt> best_attempt(const FloatModel& model, const quantize::Layers& layers,
+                                      const Options& o, const std::vector<DeclaredInput>& inputs,
+                                      const Samples& samples, const SampleFiles& files,
+                                      nlohmann::ordered_json& report) {
+  auto plain = std::make_unique<Attempt>(model, layers, o, inputs, samples, files);
   if (o.no_equalise) return plain;
-  const std::vector<quantize::Link> links = quantize::links_of(model, plain->layers());
+  const std::vector<quantize::Link> links = quantize::links_of(model, layers);
   const auto channels = plain->search().channels_of(quantize::tensors_of(links));
   std::vector<quantize::Factors> factors;
   size_t scaled = 0;
@@ -315,8 +315,8 @@ std::unique_ptr<Attempt> best_attempt(const FloatModel& model, const Options& o,
     scaled += !factors.back().empty();
   }
   if (scaled == 0) return plain;
-  auto even =
-      std::make_unique<Attempt>(quantize::equalised(model, links, factors), o, inputs, samples, files);
+  auto even = std::make_unique<Attempt>(quantize::equalised(model, links, factors), layers, o, inputs,
+                                        samples, files);
   const double before = plain->search().decibels(), after = even->search().decibels();
   const bool taken = after > before;
   report["equalised"] = {{"links", links.size()},
@@ -332,13 +332,14 @@ std::unique_ptr<Attempt> best_attempt(const FloatModel& model, const Options& o,
 
 int quantize_layers(const Options& o, const FloatModel& given, const std::vector<DeclaredInput>& inputs,
                     const Samples& samples, const AllowedLoss& loss) {
-  if (quantize::choose_layers(given, {}).layers.empty())
+  const quantize::Layers layers = quantize::choose_layers(given, {});
+  if (layers.layers.empty())
     refuse("no Conv, ConvTranspose, Gemm or MatMul with constant weights of float32");
   const double whole = o.score.empty() ? 0 : score_of(o.score, o.model), least = loss.least(whole);
   const SampleFiles files(inputs, samples);
   nlohmann::ordered_json report;
   report["samples"] = samples.size();
-  const std::unique_ptr<Attempt> best = best_attempt(given, o, inputs, samples, files, report);
+  const std::unique_ptr<Attempt> best = best_attempt(given, layers, o, inputs, samples, files, report);
   best->search().refine_steps();
   const FloatModel& model = best->model();
   quantize::Search& search = best->search();
