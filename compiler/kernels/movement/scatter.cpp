@@ -1,7 +1,8 @@
 // ScatterElements, ScatterND and TensorScatter: the data are copied (or are in place already; of a constant
 // whose elements are all the same, only that one is kept), then updated one by one in the order of the
-// indices, each index checked where it is used. Where ScatterND's indices are constants that follow a rule,
-// as those of an assignment to a slice do, runs of elements are copied.
+// indices, each index checked where it is used; by whole rows where one index stands for all elements of a
+// row. Where ScatterND's indices are constants that follow a rule, as those of an assignment to a slice do,
+// runs of elements are copied.
 #include <cmath>
 
 #include "ir/error.h"
@@ -77,11 +78,49 @@ void open(LayerWriter& w, const std::string& i, const std::string& extent) {
   w.out.line("for (std::int64_t {0} = 0; {0} < {1}; ++{0}) {{", i, extent);
 }
 
+// Whether all elements behind the axis have one index, as where a cache's rows are told by their positions
+// (Expand of one that has no extent there), and are whole rows of the data.
+bool places_rows(const Node& n, size_t axis) {
+  const Node* expand = n.inputs[1]->producer;
+  const Shape &data = n.inputs[0]->type.shape, &space = n.inputs[1]->type.shape;
+  if (!expand || expand->op->domain[0] != '\0' || std::string_view(expand->op->name) != "Expand" ||
+      expand->epilogue || n.attributes.text("reduction", "none") != "none" || axis + 1 == data.size())
+    return false;
+  const Shape& from = expand->inputs[0]->type.shape;
+  const size_t missing = space.size() - from.size();  // axes in front that Expand has added
+  for (size_t d = axis + 1; d < space.size(); ++d)
+    if (!(data[d] == space[d]) || (d >= missing && !from[d - missing].is(1))) return false;
+  return true;
+}
+
+// Rows behind the axis: one index each, and a copy.
+void emit_rows(LayerWriter& w, size_t axis) {
+  const Shape &data = w.node.inputs[0]->type.shape, &space = w.node.inputs[1]->type.shape;
+  const Extents e(w);
+  const auto front = [&](const Shape& shape) {
+    const std::vector<Dim> strides = dim_strides(shape);
+    return std::vector<Dim>(strides.begin(), strides.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
+  };
+  std::vector<std::string> i, j;
+  for (size_t d = 0; d <= axis; ++d) {
+    i.push_back(fmt::format("i{}", d));
+    j.push_back(d == axis ? "index" : i.back());
+    open(w, i.back(), e.text(space[d]));
+  }
+  const std::string from = e.address(Dim(0), i, front(space));
+  look_up(w, "index", fmt::format("{}[{}]", w.input(1), from), e.text(data[axis]));
+  w.out.line("sinter::copy({}, {}, {});", behind(w.output(0), e.address(Dim(0), j, front(data))),
+             behind(w.input(2), from), e.text(product(space, axis + 1)));
+  for (size_t d = 0; d <= axis; ++d) w.out.line("}}");
+  w.out.line("return sinter::kOk;");
+}
+
 void emit_elements(LayerWriter& w) {
   begin(w);
   const Shape &data = w.node.inputs[0]->type.shape, &space = w.node.inputs[1]->type.shape;
   const int64_t given = w.node.attributes.integer("axis", 0);
   const auto axis = static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(data.size()) : given);
+  if (places_rows(w.node, axis)) return emit_rows(w, axis);
   const Extents e(w);
   std::vector<std::string> i, j;
   for (size_t d = 0; d < space.size(); ++d) {

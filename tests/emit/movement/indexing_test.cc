@@ -86,6 +86,41 @@ TEST(Scatter, AllReductions) {
   check(batch);
 }
 
+// Positions that Expand repeats along the elements of a row, as those of a cache's rows: rows are copied,
+// with the same result as element by element.
+TEST(Scatter, RowsOfOnePosition) {
+  struct Case {
+    Ints data, positions, updates;
+    int64_t axis;
+    bool rows;
+  };
+  const Case cases[] = {{{2, 3, 8, 5}, {2, 1, 4, 1}, {2, 3, 4, 5}, 2, true},
+                        {{2, 3, 8, 5}, {4, 1}, {2, 3, 4, 5}, -2, true},
+                        {{9, 4, 3}, {6, 1, 1}, {6, 4, 3}, 0, true},
+                        {{9, 4, 3}, {1, 4, 1}, {6, 4, 3}, 0, false},
+                        {{4, 6}, {3, 1}, {3, 5}, 0, false},
+                        {{4, 6}, {1, 6}, {4, 6}, 1, false}};
+  const auto shape = [](const Ints& extents) { return Shape(extents.begin(), extents.end()); };
+  GeneratedBatch batch;
+  for (const Case& c : cases) {
+    Sheet s;
+    const auto axis = static_cast<size_t>(c.axis < 0 ? c.axis + static_cast<int64_t>(c.data.size()) : c.axis);
+    Node* all = s.add("Expand", {indices(shape(c.positions), c.data[axis]), constant(Tensor::of(c.updates))});
+    const Node* n =
+        s.add("ScatterElements", {floats(shape(c.data)), made(all->outputs[0]), floats(shape(c.updates))},
+              {{"axis", c.axis}});
+    WeightStore store;
+    const Plan plan = make_plan(s.graph(), target("avx2"), {}, store);
+    for (const Layer& l : plan.layers)
+      if (l.node == n) {
+        EXPECT_EQ(l.body.find(fmt::format("i{} < ", c.data.size() - 1)) == std::string::npos, c.rows)
+            << l.body;
+      }
+    s.into(batch, fmt::format("rows_{}", &c - cases), {{}}, {0, 0});
+  }
+  check(batch);
+}
+
 // All places of a slice [begin, end) by `step` along each axis, as exporters write an assignment to it.
 Tensor places(const std::vector<Ints>& slices) {
   Ints all, at;
