@@ -133,14 +133,16 @@ SINTER_INLINE SINTER_ISA::f16v load_halves(const half* p) { return SINTER_ISA::l
 SINTER_INLINE SINTER_ISA::f16v load_halves(const float* p) {
   SINTER_ISA::Wide w;
   SINTER_UNROLL
-  for (int i = 0; i < SINTER_ISA::kFloatVectors; ++i) w.part[i] = SINTER_ISA::load(p + i * SINTER_ISA::kLanes);
+  for (int i = 0; i < SINTER_ISA::kFloatVectors; ++i)
+    w.part[i] = SINTER_ISA::load(p + i * SINTER_ISA::kLanes);
   return SINTER_ISA::narrow(w);
 }
 SINTER_INLINE void store_halves(half* p, SINTER_ISA::f16v v) { SINTER_ISA::store(p, v); }
 SINTER_INLINE void store_halves(float* p, SINTER_ISA::f16v v) {
   const SINTER_ISA::Wide w = SINTER_ISA::widen_lanes(v);
   SINTER_UNROLL
-  for (int i = 0; i < SINTER_ISA::kFloatVectors; ++i) SINTER_ISA::store(p + i * SINTER_ISA::kLanes, w.part[i]);
+  for (int i = 0; i < SINTER_ISA::kFloatVectors; ++i)
+    SINTER_ISA::store(p + i * SINTER_ISA::kLanes, w.part[i]);
 }
 template <class T, class F>
 SINTER_INLINE void transpose_halves(T* to, std::int64_t to_row, const F* from, std::int64_t from_row) {
@@ -227,13 +229,12 @@ template <class T, class F>
                                         std::int64_t rows, std::int64_t columns) {
   using detail::kTransposedRows;
   constexpr std::int64_t kWide = detail::kTransposedColumns<T>;
-  const std::int64_t tall = detail::near_rows(
-      detail::kNearWrites, to_row * static_cast<std::int64_t>(sizeof(T)), kTransposedRows);
+  const std::int64_t tall =
+      detail::near_rows(detail::kNearWrites, to_row * static_cast<std::int64_t>(sizeof(T)), kTransposedRows);
   const std::int64_t high = tall > 0 ? tall : kTransposedRows;
   // A line of which a block reads a part is wanted by the blocks below it, too.
   constexpr std::int64_t kReads = kTransposedRows * sizeof(F) < 64 ? detail::kNearReads : 0;
-  const std::int64_t near =
-      detail::near_rows(kReads, from_row * static_cast<std::int64_t>(sizeof(F)), kWide);
+  const std::int64_t near = detail::near_rows(kReads, from_row * static_cast<std::int64_t>(sizeof(F)), kWide);
   const std::int64_t broad = near > 0 ? near : columns;
   for (std::int64_t left = 0; left < columns; left += broad) {
     const std::int64_t right = columns - left < broad ? columns : left + broad;

@@ -128,8 +128,7 @@ SINTER_INLINE void tile_bias(HalfTile<OB, T>& acc, const half* bias) {
   for (int o = 0; o < OB; o++) {
     SINTER_UNROLL
     for (int t = 0; t < T; t++)
-      acc.a[t][o] =
-          bias != nullptr ? detail::load_half_start(bias + o * kHalfLanes) : detail::half_zeros();
+      acc.a[t][o] = bias != nullptr ? detail::load_half_start(bias + o * kHalfLanes) : detail::half_zeros();
   }
 }
 

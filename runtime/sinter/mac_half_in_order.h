@@ -67,9 +67,8 @@ SINTER_INLINE void begin_half_groups(HalfOperands<OB, T>& in, const half* x, std
       },
       std::make_integer_sequence<int, OB>());
   each(
-      [&](auto t) __attribute__((always_inline)) {
-        in.x[t.value] = load_low_by_lane(x + t.value * pixel_stride);
-      },
+      [&](auto t)
+          __attribute__((always_inline)) { in.x[t.value] = load_low_by_lane(x + t.value * pixel_stride); },
       std::make_integer_sequence<int, T>());
   each(
       [&](auto o) __attribute__((always_inline)) { put_high(in.w[o.value], in.wh[o.value]); },
@@ -90,11 +89,12 @@ SINTER_INLINE void half_groups(HalfTile<OB, T>& acc, HalfOperands<OB, T>& in, co
 }
 
 template <int OB, int T>
-constexpr bool kHasHalfGroups = OB >= 2 && T >= 4 && OB * T + OB + T <= 32;
+constexpr bool kHasHalfGroups = OB >= 2 && T >= 4 && OB* T + OB + T <= 32;
 
 // acc += sums, or, where Flush, sums += acc and acc = 0: whole vectors of halves, two cycles each.
 template <bool Flush, int OB, int T>
-SINTER_INLINE void add_sums_in_order(HalfTile<OB, T>& acc, std::conditional_t<Flush, half, const half>* sums) {
+SINTER_INLINE void add_sums_in_order(HalfTile<OB, T>& acc,
+                                     std::conditional_t<Flush, half, const half>* sums) {
   constexpr int kCount = OB * T;
   f16v in[kCount];
   std::uint64_t high[kCount];

@@ -68,8 +68,9 @@ void add_convs(Sheet& s) {
 // rows, of 3x3 by gathered taps.
 void add_planes(Sheet& s) {
   for (const int64_t kernel : {7, 3}) {
-    const Arg x = made(
-        s.add("Transpose", {floats({Dim(1), Dim(3), Dim(45), Dim(59)})}, {{"perm", Ints{0, 2, 3, 1}}})->outputs[0]);
+    const Arg x =
+        made(s.add("Transpose", {floats({Dim(1), Dim(3), Dim(45), Dim(59)})}, {{"perm", Ints{0, 2, 3, 1}}})
+                 ->outputs[0]);
     s.add("Conv", {x, weights({20, 3, kernel, kernel}, 5)},
           {{"channels_last", int64_t{1}},
            {"pads", Ints{kernel / 2, kernel / 2, kernel / 2, kernel / 2}},

@@ -285,7 +285,8 @@ TEST(InPlace, PlanesByWinogradWhereItPays) {
         conv.freedom.halves = Halves::kComputed;
         conv.outputs[0]->type.dtype = DType::kF16;
         const Kernel* of_halves = find_kernel(conv, {in_halves(target(name)), c.decisions});
-        EXPECT_STREQ(of_halves->name, pays ? "conv_planes_winograd" : "conv_planes") << name << ", " << kernel;
+        EXPECT_STREQ(of_halves->name, pays ? "conv_planes_winograd" : "conv_planes")
+            << name << ", " << kernel;
       }
 }
 

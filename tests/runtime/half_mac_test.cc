@@ -156,7 +156,8 @@ template <int OB, int T>
 void check_one_run_of_half_blocks(std::ptrdiff_t k) {
   constexpr int kRow = OB * kHalfLanes, kBlock = 16;
   const Case c = {k, k + 3, 1};
-  const std::vector<half> x = random_halves((T - 1) * c.pixel_stride + k, 11), w = random_halves(k * kRow, 12);
+  const std::vector<half> x = random_halves((T - 1) * c.pixel_stride + k, 11),
+                          w = random_halves(k * kRow, 12);
   for (bool in_order : {false, true}) {
     std::vector<half> sums(T * kRow, half{0x7e00});  // NaNs
     isa::HalfTile<OB, T> tile;

@@ -73,7 +73,8 @@ int64_t rows_of_group(const Decision& d, const Target& t, const Planes& p, const
   const int64_t outputs = tile.along.outputs, tiles = p.tiles(outputs);
   int64_t rows = p.window.out[0].value();
   if (d.row_tile && d.row_tile->writes_rows)
-    rows = std::min(rows, d.row_tile->bytes / (t.element_bytes() * p.window.out[1].value() * p.weight.dim(0)));
+    rows =
+        std::min(rows, d.row_tile->bytes / (t.element_bytes() * p.window.out[1].value() * p.weight.dim(0)));
   const int64_t allowed = std::min(t.speed.l2 / 3, d.winograd.bytes / 3 * 2);
   const int64_t each = 4 * (tiles * tile.positions() + (tiles - 1) * outputs + tile.positions());
   int64_t most = 1;
@@ -114,13 +115,13 @@ std::vector<Candidate> ways(const Node& n, const Context& context) {
     if (t.of_halves && (positions > 6 || p.depth() > TileSums::kOneBlock)) continue;
     RowTiles c{{{1, 1, 1}, {static_cast<int>(outputs), static_cast<int>(p.taps), 1}}};
     c.group = rows_of_group(d, t, p, c.tile);
-    all.push_back({.way = c,
-                   .text = fmt::format("{} outputs of a row, groups of {} rows", outputs, c.group),
-                   .cycles = modelled(t, p, c) * static_cast<double>(p.window.out[0].value()),
-                   .weight_bytes =
-                       positions * p.depth() * round_up(p.weight.dim(0), t.lanes) * t.element_bytes(),
-                   .tuned = tuned != 0,
-                   .measured = false});
+    all.push_back(
+        {.way = c,
+         .text = fmt::format("{} outputs of a row, groups of {} rows", outputs, c.group),
+         .cycles = modelled(t, p, c) * static_cast<double>(p.window.out[0].value()),
+         .weight_bytes = positions * p.depth() * round_up(p.weight.dim(0), t.lanes) * t.element_bytes(),
+         .tuned = tuned != 0,
+         .measured = false});
   }
   return all;
 }
