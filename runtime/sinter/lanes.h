@@ -75,6 +75,40 @@ template <class T, if_small_integer<T> = 0>
 SINTER_INLINE void store(T* p, f32v v) {
   store_narrow(p, to_int(v));
 }
+
+#if defined(SINTER_ISA_NEON)
+// What quantized gives, as numbers or, to be stored, without asking for NaN, which NEON's conversion makes 0.
+template <class T>
+struct QuantizedLanes {
+  f32v steps;  // not rounded
+  float zero;
+
+  __attribute__((always_inline)) operator f32v() const {
+    const f32v whole = round(steps);
+    return select(eq(steps, steps), zero == 0.0f ? whole : add(whole, splat(zero)),
+                  sinter::SINTER_ISA::zero());
+  }
+};
+// As quantized_number, by instructions that g++ 12 would copy an operand for.
+template <class T>
+SINTER_INLINE QuantizedLanes<T> quantized(f32v x, QuantizeSteps q) {
+  f32v rest = min(max(x, splat(q.low)), splat(q.high));
+  if (q.scale == 1.0f) return {rest, q.zero};
+  const f32v scale = splat(q.scale), inverse = splat(q.inverse);
+  f32v steps = mul(rest, inverse);
+  __asm__("fmls %0.4s, %1.4s, %2.4s" : "+w"(rest) : "w"(steps), "w"(scale));
+  __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(steps) : "w"(rest), "w"(inverse));
+  return {steps, q.zero};
+}
+template <class T, if_small_integer<T> = 0>
+SINTER_INLINE void store(T* p, QuantizedLanes<T> v) {
+  if (v.zero == 0.0f)
+    store_narrow(p, round_to_int(v.steps));
+  else
+    store(p, static_cast<f32v>(v));
+}
+#endif
+
 template <class T, if_small_integer<T> = 0>
 SINTER_INLINE void store_lanes(T* p, f32v v, int lanes) {
   if (lanes == kLanes) return store(p, v);
