@@ -1,5 +1,6 @@
 #include "driver/runner_object.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -44,7 +45,7 @@ std::string key(const std::vector<std::string>& compile) {
   for (const std::string& w : compile) all += w + "\n";
   for (const std::string& w : compile)
     if (w[0] != '-') all += identity(w);
-  for (const auto& [name, text] : runtime_files()) all += name + "\n" + text;
+  for (const auto& [name, text] : runtime_files()) all.append(name).append("\n").append(text);
   return sha256_hex(all);
 }
 
