@@ -6,6 +6,8 @@
 // among the same candidates (plan/small_weights.cpp), and `inspect` prints them.
 #pragma once
 #include <any>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,13 +28,22 @@ struct Candidate {
   bool measured = true;   // `error`, and what follows from it
   std::string why_not{};  // what forbids it; empty: nothing
   double price() const { return cycles * margin; }
+  // The kernel's record, where it is a T.
+  template <class T>
+  std::optional<T> as() const {
+    const T* const record = std::any_cast<T>(&way);
+    return record ? std::optional<T>(*record) : std::nullopt;
+  }
+  // Says that `error` forbids it.
+  void forbid_error();
 };
 
 struct Choice {
-  const Kernel* kernel = nullptr;  // null: no kernel accepts the node
   // The one taken first, then the others in the order in which they were compared. Behind the first kernel
-  // without a model of its cost, which takes infinite cycles, none is listed.
+  // without a model of its cost, which takes infinite cycles, none is listed. Empty: no
+  // kernel accepts the node.
   std::vector<Candidate> candidates;
+  const Kernel* kernel() const { return candidates.empty() ? nullptr : candidates.front().kernel; }
 };
 
 // A way's weights and cycles, as the budget of weights compares them.

@@ -54,6 +54,10 @@ void measure(const Node& n, const Context& context, Candidate& c) {
 
 }  // namespace
 
+void Candidate::forbid_error() {
+  why_not = fmt::format("its error, {:.1e} of the largest output, is too large", error);
+}
+
 Choice choose(const Node& node, const Context& of_target) {
   const Context context = context_of(node, of_target);
   std::vector<Candidate> all = all_ways(node, context);
@@ -66,11 +70,11 @@ Choice choose(const Node& node, const Context& of_target) {
   }
   if (best == all.end()) return {};
   std::rotate(all.begin(), best, best + 1);
-  return {all.front().kernel, std::move(all)};
+  return {std::move(all)};
 }
 
 const Kernel* find_kernel(const Node& node, const Context& of_target) {
-  return choose(node, of_target).kernel;
+  return choose(node, of_target).kernel();
 }
 
 std::vector<WeightOffer> weight_offers(const Choice& choice) {

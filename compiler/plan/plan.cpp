@@ -482,7 +482,7 @@ void add_layer(const Node& n, Planning& p, bool bounded, Plan& plan) {
     return;
   }
   const Choice choice = choose(n, p.context());
-  const Kernel* k = choice.kernel;
+  const Kernel* k = choice.kernel();
   if (!k) {
     std::string types;
     for (const Value* v : n.inputs)

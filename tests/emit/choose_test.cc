@@ -50,7 +50,7 @@ TEST(Choose, TakesTheCheapestThatNothingForbids) {
       const Choice choice = choose(*n, {target(name), s.decisions});
       ASSERT_GE(choice.candidates.size(), 1u) << name << " " << n->op->name;
       const Candidate& first = choice.candidates.front();
-      EXPECT_EQ(first.kernel, choice.kernel);
+      EXPECT_EQ(first.kernel, choice.kernel());
       EXPECT_TRUE(can_be_taken(first)) << first.why_not;
       EXPECT_TRUE(std::isfinite(first.cycles)) << name << " " << first.kernel->name;
       EXPECT_GT(first.weight_bytes, 0) << name << " " << first.kernel->name;
@@ -128,7 +128,7 @@ TEST(Choose, LeavesTheRestToTheTable) {
   conv->freedom = {};
   const Choice choice = choose(*conv, {target("cortex-a76"), s.decisions});
   ASSERT_EQ(choice.candidates.size(), 1u);
-  EXPECT_STREQ(choice.kernel->name, "conv_direct");
+  EXPECT_STREQ(choice.kernel()->name, "conv_direct");
   EXPECT_TRUE(weight_offers(choice).empty());
 }
 

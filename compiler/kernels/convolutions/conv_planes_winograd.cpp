@@ -138,8 +138,7 @@ void measure(const Node& n, const Context& context, Candidate& c) {
   });
   choice.error = c.error;
   c.way = choice;
-  if (!(c.error <= (halves ? kMaxWinogradErrorOfHalves : kMaxWinogradError)))
-    c.why_not = fmt::format("its error, {:.1e} of the largest output, is too large", c.error);
+  if (!(c.error <= (halves ? kMaxWinogradErrorOfHalves : kMaxWinogradError))) c.forbid_error();
 }
 
 bool accepts(const Node& n, const Context& c) {

@@ -217,10 +217,6 @@ bool is_fine_in_halves(const WinogradLayer& l, const Context& context, WinogradC
   return false;
 }
 
-std::string too_large(double error) {
-  return fmt::format("its error, {:.1e} of the largest output, is too large", error);
-}
-
 std::string way_text(const WinogradChoice& c) {
   return fmt::format("{} x {} outputs, {}", c.tile.down.outputs, c.tile.along.outputs,
                      c.when_used      ? "weights transformed when used"
@@ -271,23 +267,18 @@ std::vector<Candidate> winograd_ways(const Node& n, const Context& context) {
 void measure_winograd(const Node& n, const Context& context, Candidate& c) {
   auto choice = std::any_cast<WinogradChoice>(c.way);
   const WinogradLayer l = winograd_layer(n);
+  const bool few = l.taps() * l.in <= kFewProducts;
+  bool fine = false;
   if (context.target.of_halves) {
-    if (!is_fine_in_halves(l, context, choice)) c.why_not = too_large(choice.error);
+    fine = is_fine_in_halves(l, context, choice);
   } else {
     choice.error = error_of(l, context, choice);
-    const bool few = l.taps() * l.in <= kFewProducts;
-    if (choice.error > (few ? kErrorOfFew : kMaxWinogradError))
-      c.why_not = too_large(choice.error);
-    else if (choice.error > kUsualError)
-      c.margin = std::max(c.margin, kWorth);
+    fine = choice.error <= (few ? kErrorOfFew : kMaxWinogradError);
+    if (choice.error > kUsualError) c.margin = std::max(c.margin, kWorth);
   }
   c.error = choice.error;
   c.way = choice;
-}
-
-std::optional<WinogradChoice> winograd_choice(const Candidate& c) {
-  const auto* choice = std::any_cast<WinogradChoice>(&c.way);
-  return choice ? std::optional(*choice) : std::nullopt;
+  if (!fine) c.forbid_error();
 }
 
 WinogradChoice share_winograd(const Node& n, const Context& context, WinogradChoice c, int threads) {

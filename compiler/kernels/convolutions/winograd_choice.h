@@ -58,8 +58,6 @@ struct WinogradChoice {
 std::vector<Candidate> winograd_ways(const Node&, const Context&);
 // Measures one: what errs too much is forbidden, and what errs more than usual must be worth it.
 void measure_winograd(const Node&, const Context&, Candidate&);
-// The choice that a candidate is; no value where it is none of the above.
-std::optional<WinogradChoice> winograd_choice(const Candidate&);
 // Modelled cycles of the direct convolution of such a node, whose multiply-adds are `share` of what they are
 // by its taps.
 double direct_cycles(const Node&, const Context&, double share);

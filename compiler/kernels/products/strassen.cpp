@@ -142,10 +142,9 @@ void measure_strassen(const Node& n, const Context& context, Candidate& c) {
   choice.error =
       context.decisions.error(p.w, fmt::format("strassen {} {} {}", choice.levels, p.k_stride, p.scale),
                               [&] { return strassen_error(p, choice.levels); });
-  if (!(choice.error <= kMaxError[choice.levels]))
-    c.why_not = fmt::format("its error, {:.1e} of the largest output, is too large", choice.error);
   c.error = choice.error;
   c.way = choice;
+  if (!(c.error <= kMaxError[choice.levels])) c.forbid_error();
 }
 
 namespace {

@@ -331,7 +331,7 @@ void add_winograd_few_tiles(GeneratedBatch& batch, const Target& t) {
     Node* node = add_conv(s, i == 0 ? n : Dim(1), cases[i], i != 1, i);
     node->freedom.winograd = s.decide(node).winograd.tile = 4;
     if (i != 2) add_epilogue(s);
-    const auto choice = winograd_choice(choose(*node, {t, s.decisions}).candidates.front());
+    const auto choice = choose(*node, {t, s.decisions}).candidates.front().as<WinogradChoice>();
     EXPECT_EQ(choice && choice->when_used, std::string_view(t.isa) == "avx512") << t.name << ", case " << i;
   }
   s.into(batch, "winograd_few_tiles", {{{"N", 1}}, {{"N", 2}}}, {1e-4, 2e-5});
@@ -433,7 +433,7 @@ TEST(Winograd, MoreErrorOnlyWhereFaster) {
   const auto chosen = [&](int64_t size, int64_t in, int64_t most) {
     Node* n = add_conv(s, Dim(1), {{size, size}, in, 64, 1, {3, 3}, pads({1, 1, 1, 1})}, false, 3);
     n->freedom.winograd = most;
-    return winograd_choice(choose(*n, {target("avx512"), s.decisions}).candidates.front());
+    return choose(*n, {target("avx512"), s.decisions}).candidates.front().as<WinogradChoice>();
   };
   const auto eight = chosen(96, 64, 6), six = chosen(96, 64, 4);
   ASSERT_TRUE(eight && six);

@@ -53,9 +53,7 @@ Node* add(Sheet& s, const RowProductCase& c, unsigned seed) {
 
 // How the node is cut, if it is computed so.
 std::optional<StrassenChoice> strassen_choice(const Node& n, const Context& context) {
-  const Candidate taken = choose(n, context).candidates.front();
-  const auto* choice = std::any_cast<StrassenChoice>(&taken.way);
-  return choice ? std::optional(*choice) : std::nullopt;
+  return choose(n, context).candidates.front().as<StrassenChoice>();
 }
 
 template <size_t N>
